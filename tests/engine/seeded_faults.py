@@ -62,11 +62,11 @@ class Fault(NamedTuple):
 
 FAULTS = (
     Fault("undo leaves the first move", PodMoves, "undo", "> length:", "> max(length, 1):", undone),
-    Fault("undo takes back none", PodMoves, "undo", "> length:", "> len(self._moved):", undone),
-    Fault("undo counts in the wrong direction", PodMoves, "undo", "-1 if moved_to >= 0 else 1", "1", undone),
-    Fault("undo counts on the row before", PodMoves, "undo", "else -1 - moved_to", "else -moved_to - 2", undone),
-    Fault("undo leaves the ports", PodMoves, "undo", "if self._ports:", "if False:", undone),
-    Fault("undo takes ports twice", PodMoves, "_move_ports_back", "if added:", "if not added:", undone),
+    Fault("undo takes back none", PodMoves, "undo", "> length:", "> len(self._moves):", undone),
+    Fault("undo counts in the wrong direction", PodMoves, "undo", "row, not added", "row, added", undone),
+    Fault("undo counts on the row before", PodMoves, "undo", "row, not added", "row - 1, not added", undone),
+    Fault("undo leaves the ports", PodMoves, "undo", "if ports and added:", "if False:", undone),
+    Fault("undo takes ports twice", PodMoves, "undo", "if ports and added:", "if ports and not added:", undone),
     Fault("a move forgets owned terms", pod_moves, "count_pod", "info.owned_counters", "()", owned),
     Fault(
         "a move back forgets selectors",

@@ -22,13 +22,15 @@ from tests.engine.test_interrupted_plans import Moody, OutOfSortsError, moody_sc
 
 def fingerprint(state: ClusterState, tables: list[DomainTable]) -> dict[str, object]:
     """Return everything that a trial may change."""
-    counters = [*state.counters._matching.values(), *state.counters._owned.values()]
+    for table in tables:
+        table.refresh()
+    counters = [*state.counters._matching.values(), *state.counters.owned_terms.values()]
     return {
         "usage": state.usage.tobytes(),
         "pods": [list(pods) for pods in state.pods_on],
         "rows of pods": {key: info.row for key, info in state.pods.items()},
         "counters": [(np.asarray(counter.counts).tolist(), counter.total) for counter in counters],
-        "tables": [(np.asarray(table.sums()).tolist(), table.positive) for table in tables],
+        "tables": [(np.asarray(table.values).tolist(), table.positive) for table in tables],
         "small": state.small,
         "ports": {row: set(state.host_ports.used(row)) for row in state.nodes.row_of.values()},
     }

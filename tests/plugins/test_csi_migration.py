@@ -7,7 +7,6 @@ from bayplan.objects.volumes import Volume
 from bayplan.plugins.csi_migration import (
     TranslationError,
     in_tree_plugin,
-    is_migratable,
     translate_inline_volume,
     translate_volume,
 )
@@ -64,7 +63,7 @@ def term(*requirements: tuple[str, str]) -> Document:
 )
 def test_inline_volumes_are_translated_to_csi_handles(source: Document, want: str) -> None:
     inline = with_volumes(source).spec.volumes[0]
-    assert is_migratable(inline)
+    assert in_tree_plugin(inline)
     assert reported(inline) == want
 
 

@@ -11,7 +11,7 @@ from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim
 from bayplan.plugins.volume_binding import VolumeBinding
-from bayplan.plugins.volume_binding.matching import VolumesByClass, affinity_reach
+from bayplan.plugins.volume_binding.matching import affinity_reach
 from bayplan.state.cluster_state import ClusterState
 from tests.oracle.volume_rules import BIND_CONFLICT, NODE_CONFLICT, NOT_ENOUGH_SPACE, VOLUME_MISSING
 from tests.plugins.builders import make_node, make_plugin, make_pod, make_state
@@ -318,36 +318,6 @@ def test_changes_of_volumes_are_seen_by_later_pods() -> None:
     assert ask(plugin, using("c")) == rejected
     put(state, make_volume("w", storage_class="static"))
     assert ask(plugin, using("c")) == {}
-
-
-def names_of(volumes: VolumesByClass, claim: KubernetesObject) -> list[str]:
-    """Return the names of the volumes that a claim may take."""
-    assert isinstance(claim, PersistentVolumeClaim)
-    return [volume.metadata.name for volume in volumes.find(claim)]
-
-
-def test_only_written_volumes_are_grouped_again() -> None:
-    claim, later = make_claim("c", storage_class="static"), make_claim("d", storage_class="later")
-    reserved = make_volume("z", storage_class="static", spec={"claimRef": {"namespace": "default", "name": "c"}})
-    state = cluster(*(make_volume(name, storage_class="static") for name in ("b", "a")), reserved)
-    volumes = VolumesByClass(state.catalog)
-    for _ in range(2):
-        assert names_of(volumes, claim) == ["z", "a", "b"]
-    assert names_of(volumes, make_claim("other", storage_class="static")) == ["a", "b"]
-    put(state, make_volume("a", storage_class="later"))
-    assert names_of(volumes, claim) == ["z", "b"]
-    assert names_of(volumes, later) == ["a"]
-    assert volumes.sorted_in == 4
-
-
-def test_volumes_are_grouped_after_more_writes_than_are_remembered() -> None:
-    state, claim = cluster(), make_claim("c", storage_class="static")
-    volumes = VolumesByClass(state.catalog)
-    item = make_volume("v", storage_class="static")
-    assert names_of(volumes, claim) == []
-    for _ in range(2 * state.catalog.REMEMBERED + 1):
-        state.catalog.put(item.key, item)
-    assert names_of(volumes, claim) == ["v"]
 
 
 def test_equal_node_affinities_are_compiled_once() -> None:

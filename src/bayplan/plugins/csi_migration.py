@@ -95,11 +95,6 @@ def in_tree_plugin(source: Volume | PersistentVolumeSpec) -> str:
     return ""
 
 
-def is_migratable(source: Volume | PersistentVolumeSpec) -> bool:
-    """Return whether a volume belongs to an in-tree plugin that a CSI driver has replaced."""
-    return in_tree_plugin(source) != ""
-
-
 def translate_inline_volume(volume: Volume) -> CsiVolume:
     """Return an inline volume of a migrated plugin in the terms of its CSI driver.
 

@@ -179,7 +179,7 @@ class InterPodAffinity(
         if tables.namespace_version != version:
             tables.reset(version)
             self._add_own_terms(spec, tables, cluster)
-        if tables.owned_seen != cluster.counters.owned_count():
+        if tables.owned_seen != len(cluster.counters.owned_terms):
             self._add_owned_terms(spec, tables, cluster)
         return tables
 
@@ -204,7 +204,7 @@ class InterPodAffinity(
         namespace = cluster.catalog.get(Namespace, spec.namespace)
         namespace_labels = namespace.metadata.labels if namespace is not None else {}
         weighted: WeightedTables = []
-        for term in islice(cluster.counters.owned_keys(), tables.owned_seen, None):
+        for term in islice(cluster.counters.owned_terms, tables.owned_seen, None):
             if isinstance(term, AffinityTerm) and term.matches(spec.namespace, spec.labels, namespace_labels):
                 table = cluster.domain_table(term.topology_key, cluster.counters.owned(term))
                 if term.kind is TermKind.REQUIRED_ANTI_AFFINITY:
@@ -212,7 +212,7 @@ class InterPodAffinity(
                     tables.version += 1
                 elif term.kind is not TermKind.REQUIRED_AFFINITY or self._hard_weight > 0:
                     weighted.append((self._weight_of(term), table))
-        tables.owned_seen = cluster.counters.owned_count()
+        tables.owned_seen = len(cluster.counters.owned_terms)
         if weighted:
             tables.weighted = [*tables.weighted, *weighted]
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from types import MappingProxyType
 
+import numpy as np
 from msgspec import Struct
 
-from bayplan.base import go_arithmetic as go
 from bayplan.base.errors import ConfigurationError
 from bayplan.framework.configuration.plugin_arguments import NodeAffinityArgs
 from bayplan.framework.cycle_state import CycleState
@@ -26,7 +26,7 @@ from bayplan.framework.plugin import (
     PreScorePlugin,
     Reads,
 )
-from bayplan.framework.rule import FilterRule, ScoreRule
+from bayplan.framework.rule import ScoreRule
 from bayplan.framework.status import SKIP, UNRESOLVABLE_BIT, Status, error, unresolvable
 from bayplan.objects.affinity import NodeSelector
 from bayplan.objects.node import Node
@@ -39,10 +39,11 @@ from bayplan.objects.selectors import (
     compile_preferred_terms,
     compile_required_node_affinity,
 )
-from bayplan.plugins.normalize_score import StretchedScoreRule
-from bayplan.state.arrays import Bools
+from bayplan.plugins.normalize_score import StretchedArrayRule
+from bayplan.state.arrays import Bools, Codes, Ints
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.node_matcher import SelectorMatcher, TermMatcher
+from bayplan.state.node_matcher import matches_selector, matches_term, matching_rows
+from bayplan.state.views import Rows
 
 REASON_POD = "node(s) didn't match Pod's node affinity/selector"
 REASON_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
@@ -128,9 +129,12 @@ class NodeAffinity(
             return unresolvable(REASON_CONFLICT)
         return PreFilterResult(node_names=spec.node_names)
 
-    def filter_rule(self, spec: NodeAffinitySpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule that checks the required terms."""
-        return RequiredAffinity(spec.required, self._added_selector, cluster)
+    def filter(self, spec: NodeAffinitySpec, params: Params | None, rows: Rows) -> Codes:
+        """Check the pod's required terms; the affinity from the plugin's arguments takes precedence."""
+        codes = rows.verdicts((~matching_rows(spec.required, rows), NOT_THE_PODS))
+        if self._added_selector is not None:
+            codes[~matches_selector(self._added_selector, rows)] = NOT_ENFORCED
+        return codes
 
     def pre_score(self, spec: NodeAffinitySpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
         """Return SKIP if nothing is preferred; an Error, which ends the cycle, if a term is invalid."""
@@ -143,8 +147,16 @@ class NodeAffinity(
         return spec.preferred.error if params is None and spec.preferred is not None else ""
 
     def score_rule(self, spec: NodeAffinitySpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule that sums the weights of the preferred terms."""
-        return PreferredAffinity((self._added_preferred, spec.preferred), cluster)
+        """Return the rule with which the largest sum becomes 100."""
+        return StretchedArrayRule(self, spec, cluster)
+
+    def score(self, spec: NodeAffinitySpec, params: Params | None, rows: Rows) -> Ints:
+        """Sum the weights of the preferred terms that match."""
+        scores = np.zeros(len(rows), dtype=np.int64)
+        for preferred in (self._added_preferred, spec.preferred):
+            for weight, term in preferred.terms if preferred is not None else ():
+                scores += weight * matches_term(term, rows)
+        return scores
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register nodes that are added or relabelled."""
@@ -166,59 +178,6 @@ class NodeAffinity(
         if earlier is HintAnswer.ERROR:
             return earlier
         return HintAnswer.SKIP if earlier is HintAnswer.QUEUE else HintAnswer.QUEUE
-
-
-class RequiredAffinity(FilterRule):
-    """Returns `NOT_ENFORCED` or `NOT_THE_PODS` for nodes that don't match."""
-
-    def __init__(
-        self, required: RequiredNodeAffinity, added: CompiledNodeSelector | None, cluster: ClusterState
-    ) -> None:
-        super().__init__(cluster.columns)
-        nodes = cluster.nodes
-        self._labels = TermMatcher(required.labels, None, nodes) if required.labels is not None else None
-        self._selector = SelectorMatcher(required.node_selector, nodes) if required.node_selector is not None else None
-        self._added = SelectorMatcher(added, nodes) if added is not None else None
-
-    def bind(self) -> None:
-        """Bind the matchers to the current nodes."""
-        for matcher in (self._labels, self._selector, self._added):
-            if matcher is not None:
-                matcher.bind()
-
-    def filter(self, row: int) -> int:
-        """Check the affinity from the plugin's arguments, then the pod's own."""
-        if self._added is not None and not self._added.matches(row):
-            return NOT_ENFORCED
-        if self._labels is not None and not self._labels.matches(row):
-            return NOT_THE_PODS
-        if self._selector is not None and not self._selector.matches(row):
-            return NOT_THE_PODS
-        return 0
-
-
-class PreferredAffinity(StretchedScoreRule):
-    """Scores the sum of the weights of the preferred terms that match; the largest sum becomes 100."""
-
-    def __init__(self, preferred: Sequence[CompiledPreferredTerms | None], cluster: ClusterState) -> None:
-        super().__init__(cluster.columns)
-        terms = [term for each in preferred if each is not None for term in each.terms]
-        self._weights = [weight for weight, _ in terms]
-        self._terms = [TermMatcher(term.labels, term, cluster.nodes) for _, term in terms]
-
-    def bind(self) -> None:
-        """Bind the matchers to the current nodes."""
-        for term in self._terms:
-            term.bind()
-
-    def score(self, row: int) -> int:
-        """Sum the weights of the matching terms."""
-        total = 0
-        for number in range(len(self._terms)):
-            term = self._terms[number]
-            if term.matches(row):
-                total = go.add(total, self._weights[number])
-        return total
 
 
 def _match(required: RequiredNodeAffinity, node: Node) -> HintAnswer:

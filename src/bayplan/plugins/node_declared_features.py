@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from functools import lru_cache
 from types import MappingProxyType
 
-import msgspec
+import numpy as np
 
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint, hint
-from bayplan.framework.plugin import PROCEED, FilterPlugin, Handle, PreFilterPlugin, PreFilterResult, Reads
-from bayplan.framework.rule import FilterRule
+from bayplan.framework.plugin import PROCEED, FilterPlugin, Handle, Params, PreFilterPlugin, PreFilterResult, Reads
 from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Status
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
+from bayplan.plugins.key_spec import KeySpec
+from bayplan.state.arrays import Codes
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.views import Rows
 
 REASON = "node(s) didn't match Pod's required features"
 NO_PRE_FILTER = 'error reading "PreFilterNodeDeclaredFeatures" from cycle-state: not found'
@@ -34,13 +36,7 @@ KNOWN_FEATURES = (
 """The features that the release knows, in alphabetical order. Only two of them affect scheduling."""
 
 
-class NodeDeclaredFeaturesSpec(msgspec.Struct, frozen=True):
-    """The features that the pod needs, which are also the spec's key."""
-
-    key: frozenset[str]
-
-
-class NodeDeclaredFeatures(PreFilterPlugin[NodeDeclaredFeaturesSpec], FilterPlugin[NodeDeclaredFeaturesSpec]):
+class NodeDeclaredFeatures(PreFilterPlugin[KeySpec[frozenset[str]]], FilterPlugin[KeySpec[frozenset[str]]]):
     """Rejects nodes that don't declare a feature that the pod needs. Does nothing if its feature gate is disabled."""
 
     name = "NodeDeclaredFeatures"
@@ -54,19 +50,25 @@ class NodeDeclaredFeatures(PreFilterPlugin[NodeDeclaredFeaturesSpec], FilterPlug
         super().__init__(arguments, handle)
         self._enabled = handle.feature_gates.enabled("NodeDeclaredFeatures")
 
-    def compile(self, pod: Pod, cluster: ClusterState) -> NodeDeclaredFeaturesSpec:
+    def compile(self, pod: Pod, cluster: ClusterState) -> KeySpec[frozenset[str]]:
         """Infer the features that the pod needs."""
-        return NodeDeclaredFeaturesSpec(needed_features(pod))
+        return KeySpec(needed_features(pod))
 
     def pre_filter(
-        self, spec: NodeDeclaredFeaturesSpec, cluster: ClusterState, state: CycleState
+        self, spec: KeySpec[frozenset[str]], cluster: ClusterState, state: CycleState
     ) -> PreFilterResult | Status:
         """Return SKIP if the pod needs no feature."""
         return PROCEED if self._enabled and spec.key else SKIP
 
-    def filter_rule(self, spec: NodeDeclaredFeaturesSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule that checks the features that a node declares."""
-        return DeclaredFeatures(spec.key, cluster, enabled=self._enabled)
+    def filter(self, spec: KeySpec[frozenset[str]], params: Params | None, rows: Rows) -> Codes:
+        """Reject nodes that lack a needed feature."""
+        if not self._enabled:
+            return rows.verdicts()
+        if params is None:
+            return rows.verdicts((rows.everywhere(True), STATE_MISSING))
+        nodes = [rows.state.nodes.nodes[row] for row in rows.row_numbers().tolist()]
+        lacking = [node is not None and not spec.key <= known_features(node.status.declared_features) for node in nodes]
+        return rows.verdicts((np.array(lacking, dtype=np.bool_), NOT_DECLARED))
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register nodes that are added or change their declared features, and updates of the pod."""
@@ -75,27 +77,6 @@ class NodeDeclaredFeatures(PreFilterPlugin[NodeDeclaredFeaturesSpec], FilterPlug
         node = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_DECLARED_FEATURE)
         pod_update = ClusterEvent(EventResource.POD, ActionType.UPDATE)
         return ((node, is_schedulable_after_node_change), (pod_update, is_schedulable_after_pod_update))
-
-
-class DeclaredFeatures(FilterRule):
-    """Returns `NOT_DECLARED` for nodes that lack a needed feature."""
-
-    def __init__(self, needed: frozenset[str], cluster: ClusterState, *, enabled: bool) -> None:
-        super().__init__(cluster.columns)
-        self._needed = needed
-        self._nodes = cluster.nodes
-        self._enabled = enabled
-
-    def filter(self, row: int) -> int:
-        """Compare the features of the node with those that the pod needs."""
-        if not self._enabled:
-            return 0
-        if self.params is None:
-            return STATE_MISSING
-        node = self._nodes.nodes[row]
-        if node is None or self._needed <= known_features(node.status.declared_features):
-            return 0
-        return NOT_DECLARED
 
 
 def needed_features(pod: Pod) -> frozenset[str]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import MappingProxyType
 
-import msgspec
-
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import NODE_ADD, ActionType, ClusterEvent, EventResource, QueueingHint, hint
 from bayplan.framework.plugin import PROCEED, FilterPlugin, PreFilterPlugin, PreFilterResult, Reads
@@ -14,6 +12,7 @@ from bayplan.framework.rule import FilterRule
 from bayplan.framework.status import ERROR_BIT, SKIP, Status
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import HostPort, host_ports
+from bayplan.plugins.key_spec import KeySpec
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.host_ports import collide
 
@@ -23,13 +22,7 @@ TAKEN = 1
 STATE_MISSING = 2 | ERROR_BIT
 
 
-class NodePortsSpec(msgspec.Struct, frozen=True):
-    """The host ports that the pod requests, which are also the spec's key."""
-
-    key: tuple[HostPort, ...]
-
-
-class NodePorts(PreFilterPlugin[NodePortsSpec], FilterPlugin[NodePortsSpec]):
+class NodePorts(PreFilterPlugin[KeySpec[tuple[HostPort, ...]]], FilterPlugin[KeySpec[tuple[HostPort, ...]]]):
     """Rejects nodes on which a requested host port is in use."""
 
     name = "NodePorts"
@@ -39,15 +32,17 @@ class NodePorts(PreFilterPlugin[NodePortsSpec], FilterPlugin[NodePortsSpec]):
     compiles_requests = False
     compiles_volumes = False
 
-    def compile(self, pod: Pod, cluster: ClusterState) -> NodePortsSpec:
+    def compile(self, pod: Pod, cluster: ClusterState) -> KeySpec[tuple[HostPort, ...]]:
         """Return the host ports, sorted and without duplicates."""
-        return NodePortsSpec(tuple(sorted(set(host_ports(pod)))))
+        return KeySpec(tuple(sorted(set(host_ports(pod)))))
 
-    def pre_filter(self, spec: NodePortsSpec, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
+    def pre_filter(
+        self, spec: KeySpec[tuple[HostPort, ...]], cluster: ClusterState, state: CycleState
+    ) -> PreFilterResult | Status:
         """Return SKIP if the pod requests no host port."""
         return PROCEED if spec.key else SKIP
 
-    def filter_rule(self, spec: NodePortsSpec, cluster: ClusterState) -> FilterRule:
+    def filter_rule(self, spec: KeySpec[tuple[HostPort, ...]], cluster: ClusterState) -> FilterRule:
         """Return the rule that checks the pod's host ports."""
         return FreePorts(spec.key, cluster)
 

@@ -120,9 +120,9 @@ class Balance(ResourceScore):
     def __init__(self, spec: BalancedAllocationSpec, devices: ScoredDevices, cluster: ClusterState) -> None:
         super().__init__(spec.scored, devices, cluster)
         self._best_effort = spec.best_effort
-        self._before: Any = None
-        self._after: Any = None
-        self._whole: Any = None
+        self._before: Any = np.zeros(2 * CHUNK)
+        self._after: Any = np.zeros(2 * CHUNK)
+        self._whole: Any = np.zeros(2 * CHUNK)
 
     def score_all(self, raw: Ints) -> None:
         """Score all nodes: two resources with small amounts as vectors of doubles, anything else node by node."""
@@ -136,8 +136,6 @@ class Balance(ResourceScore):
 
     def _score_in_doubles(self, raw: Ints) -> bool:
         """Write the scores; return False if they are invalid because an amount is not in 0..`MAX_IN_DOUBLES` - 1."""
-        if self._before is None:
-            self._before, self._after, self._whole = np.zeros(2 * CHUNK), np.zeros(2 * CHUNK), np.zeros(2 * CHUNK)
         before, after, whole, count, seen = self._before, self._after, self._whole, self.columns.count, 0
         half, other = float(HALF), CHUNK
         for start in range(0, count, CHUNK):

@@ -329,7 +329,7 @@ class FreeResourcesRule(FilterRule):
         # Whether DynamicResources, instead of this rule, checks a request on nodes without the resource.
         self._delegated: Any = np.zeros(len(requests), dtype=np.uint8)
         self._seen: Params | None = ()
-        self._found: Any = None
+        self._found: Any = np.zeros(CHUNK, dtype=np.int64)
 
     def refresh(self) -> bool:
         """Record the requests that a device class may serve, which PreFilter found."""
@@ -357,8 +357,6 @@ class FreeResourcesRule(FilterRule):
         if self.params is None or self._count > MAX_FLAGS:
             FilterRule.filter_all(self, codes)
             return
-        if self._found is None:
-            self._found = np.zeros(CHUNK, dtype=np.int64)
         found, pods, allowed = self._found, columns.usage[POD_COUNT], columns.allowed_pods
         for start in range(0, columns.count, CHUNK):
             length = min(CHUNK, columns.count - start)

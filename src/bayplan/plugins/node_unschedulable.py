@@ -5,30 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import MappingProxyType
 
-import msgspec
-
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint, hint
-from bayplan.framework.plugin import FilterPlugin, Handle, Reads
-from bayplan.framework.rule import FilterRule
+from bayplan.framework.plugin import FilterPlugin, Handle, Params, Reads
 from bayplan.framework.status import UNRESOLVABLE_BIT
 from bayplan.objects.node import Node, Taint
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import tolerates
+from bayplan.plugins.key_spec import KeySpec
+from bayplan.state.arrays import Codes
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.columns import Columns
+from bayplan.state.views import Rows
 
 REASON = "node(s) were unschedulable"
 CORDONED = 1 | UNRESOLVABLE_BIT
 UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 
-class NodeUnschedulableSpec(msgspec.Struct, frozen=True):
-    """Whether the pod tolerates cordoned nodes, which is also the spec's key."""
-
-    key: bool
-
-
-class NodeUnschedulable(FilterPlugin[NodeUnschedulableSpec]):
+class NodeUnschedulable(FilterPlugin[KeySpec[bool]]):
     """Rejects nodes with ``spec.unschedulable``."""
 
     name = "NodeUnschedulable"
@@ -42,9 +35,9 @@ class NodeUnschedulable(FilterPlugin[NodeUnschedulableSpec]):
         super().__init__(arguments, handle)
         self._comparison_operators = handle.feature_gates.enabled("TaintTolerationComparisonOperators")
 
-    def compile(self, pod: Pod, cluster: ClusterState) -> NodeUnschedulableSpec:
+    def compile(self, pod: Pod, cluster: ClusterState) -> KeySpec[bool]:
         """Compile whether the pod tolerates `UNSCHEDULABLE_TAINT`."""
-        return NodeUnschedulableSpec(self._tolerates_cordon(pod))
+        return KeySpec(self._tolerates_cordon(pod))
 
     def _tolerates_cordon(self, pod: Pod) -> bool:
         return any(
@@ -52,9 +45,9 @@ class NodeUnschedulable(FilterPlugin[NodeUnschedulableSpec]):
             for toleration in pod.spec.tolerations
         )
 
-    def filter_rule(self, spec: NodeUnschedulableSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule that rejects cordoned nodes."""
-        return Cordon(cluster.columns, tolerated=spec.key)
+    def filter(self, spec: KeySpec[bool], params: Params | None, rows: Rows) -> Codes:
+        """Reject cordoned nodes, unless the pod tolerates them."""
+        return rows.verdicts((rows.unschedulable() & (not spec.key), CORDONED))
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register nodes added or uncordoned (an update of taints, as upstream), and new tolerations of the pod."""
@@ -69,18 +62,6 @@ class NodeUnschedulable(FilterPlugin[NodeUnschedulableSpec]):
     def is_schedulable_after_pod_toleration_change(self, pod: Pod, before: Pod | None, after: Pod) -> bool:
         """Queue the pod if it is the changed pod, and its new version tolerates cordoned nodes."""
         return after.metadata.uid == pod.metadata.uid and self._tolerates_cordon(after)
-
-
-class Cordon(FilterRule):
-    """Returns `CORDONED` for cordoned nodes, unless the pod tolerates them."""
-
-    def __init__(self, columns: Columns, *, tolerated: bool) -> None:
-        super().__init__(columns)
-        self._tolerated = tolerated
-
-    def filter(self, row: int) -> int:
-        """Return the verdict for a cordoned node, else 0."""
-        return CORDONED if self.columns.unschedulable[row] and not self._tolerated else 0
 
 
 @hint(Node, new=True)

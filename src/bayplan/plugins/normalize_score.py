@@ -8,9 +8,12 @@ import numpy as np
 
 from bayplan.base import go_arithmetic as go
 from bayplan.base.go_arithmetic import MAX_INT64, MIN_INT64
+from bayplan.framework.plugin import ScorePlugin
 from bayplan.framework.rule import MAX_NODE_SCORE, Params, Scale, ScoreRule
 from bayplan.state.arrays import Flags, Index, Ints
+from bayplan.state.cluster_state import ClusterState
 from bayplan.state.columns import Columns
+from bayplan.state.views import Rows
 
 RAW_SCORES = 256
 """Number of raw scores whose normalised scores are cached at a time. Must be a power of two."""
@@ -73,6 +76,30 @@ class StretchedScoreRule(ScaledScoreRule):
             return MAX_NODE_SCORE if self.reverse else raw
         share = go.quotient(go.mul(raw, MAX_NODE_SCORE), largest)
         return MAX_NODE_SCORE - share if self.reverse else share
+
+
+class StretchedArrayRule(StretchedScoreRule):
+    """Stretches the scores that a plugin computes for arrays of rows, with `ScorePlugin.score`."""
+
+    def __init__(self, plugin: ScorePlugin[Any], spec: Any, cluster: ClusterState, *, reverse: bool = False) -> None:
+        super().__init__(cluster.columns, reverse=reverse)
+        self.evaluates_arrays = True
+        self._plugin, self._spec, self._cluster = plugin, spec, cluster
+
+    def score(self, row: int) -> int:
+        """Score one row."""
+        return self._scores_of([row]).item()
+
+    def score_all(self, raw: Ints) -> None:
+        """Score all rows."""
+        np.asarray(raw)[: self.columns.count] = self._plugin.score(self._spec, self.params, Rows(self._cluster))
+
+    def score_rows(self, rows: list[int], raw: Ints) -> None:
+        """Score these rows with one call of the plugin."""
+        np.asarray(raw)[rows] = self._scores_of(rows)
+
+    def _scores_of(self, rows: list[int]) -> Ints:
+        return self._plugin.score(self._spec, self.params, Rows(self._cluster, np.array(rows, dtype=np.intp)))
 
 
 def score_range(raw: Ints, chosen: Flags, count: int) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from bayplan.objects.pod import Pod, PodSpec
 from bayplan.objects.quantity import Quantity, parse_quantity
 from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim
 from bayplan.objects.volumes import Volume
-from bayplan.plugins.csi_migration import is_migratable
+from bayplan.plugins.csi_migration import in_tree_plugin
 
 STORAGE = "storage"
 """The name of the resource that claims request and volumes provide."""
@@ -94,7 +94,7 @@ def pod_volumes(pod: Pod, *, shared: bool = False) -> PodVolumes:
         elif volume.ephemeral is not None:
             ephemeral = True
             volumes.append(PodVolume(volume, claim_of_ephemeral(metadata.name, volume.name), ephemeral=True))
-        elif is_disk(volume) or is_migratable(volume):
+        elif is_disk(volume) or in_tree_plugin(volume):
             volumes.append(PodVolume(volume))
     if not volumes:
         return NO_VOLUMES
@@ -149,6 +149,14 @@ def is_schedulable_after_claim_change(pod: Pod, old: PersistentVolumeClaim | Non
     if new.metadata.namespace != pod.metadata.namespace:
         return False
     return any(claim_name_of(pod.metadata.name, volume) == new.metadata.name for volume in pod.spec.volumes)
+
+
+@hint(PersistentVolumeClaim, new=True)
+def is_schedulable_after_named_claim_change(
+    pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim
+) -> bool:
+    """Queue the pod if it uses the claim that was added or changed, not only for an ephemeral volume."""
+    return new.metadata.namespace == pod.metadata.namespace and new.metadata.name in named_claims(pod)
 
 
 def ownership_error(claim: PersistentVolumeClaim, namespace: str, pod_name: str, pod_uid: str) -> str:

@@ -199,7 +199,6 @@ class PodTopologySpread(
             selector.matches(pod.metadata.labels),
             cluster.domain_table(key, counter, eligibility),
             cluster.domain_table(key, later, eligibility),
-            eligibility,
         )
 
     def _eligibility(
@@ -222,7 +221,7 @@ class PodTopologySpread(
             for key in keys:
                 mask &= rows.label(key) >= 0
             if required is not None:
-                mask &= matching_rows(required, nodes)
+                mask &= matching_rows(required, rows)
             if tolerations is not None:
                 mask &= np.array(list(map(tolerated, nodes.taint_sets)), dtype=np.bool_)[rows.taints()]
             return mask

@@ -95,8 +95,8 @@ class LeastAllocated(StrategyScore):
         self, scored: Sequence[ScoredResource], shape: Shape, devices: ScoredDevices, cluster: ClusterState
     ) -> None:
         super().__init__(scored, shape, devices, cluster)
-        self._total: Any = None
-        self._counted: Any = None
+        self._total: Any = np.zeros(CHUNK)
+        self._counted: Any = np.zeros(CHUNK)
 
     def score_all(self, raw: Ints) -> None:
         """Score all nodes as vectors of doubles if all amounts are below 2**46, else node by node.
@@ -109,8 +109,6 @@ class LeastAllocated(StrategyScore):
 
     def _score_in_doubles(self, raw: Ints) -> int:
         """Write the scores; return at least `MAX_IN_DOUBLES` if they are invalid: an amount or weight is too large."""
-        if self._total is None:
-            self._total, self._counted = np.zeros(CHUNK), np.zeros(CHUNK)
         total, counted, count, seen = self._total, self._counted, self.columns.count, 0
         for place in range(self.count):
             if not 0 <= self.weights[place] <= MAX_WEIGHT:

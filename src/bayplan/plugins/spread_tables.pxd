@@ -1,13 +1,13 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
-from bayplan.state.counters cimport Counter, DomainTable
+from bayplan.state.counters cimport DomainTable
 from bayplan.state.row_log cimport RowLog
 
 cdef int64_t NO_NODE
 
 cdef class ConstraintTable:
-    cdef public object key, eligibility
+    cdef public object key
     cdef public DomainTable sums, others
     cdef public int64_t max_skew, min_domains, itself, smallest
     cdef uint8_t[::1] _exists
@@ -33,22 +33,16 @@ cdef class ConstraintTable:
 cdef class SpreadGroups:
     cdef public list tables
     cdef public bint requires_all_keys
-    cdef public RowLog node_log
     cdef public Py_ssize_t[::1] of_row
     cdef public Py_ssize_t count, regrouped
     cdef public int64_t[::1] parts
     cdef public uint8_t[::1] scored, by_node
     cdef dict _numbers
-    cdef Py_ssize_t _node_position
-    cdef Py_ssize_t[::1] _positions
+    cdef list _logs, _positions
     cdef object __weakref__
 
-    @cython.locals(row=Py_ssize_t, position=Py_ssize_t, number=Py_ssize_t, counter=Counter)
+    @cython.locals(number=Py_ssize_t, log=RowLog, before=Py_ssize_t, change=Py_ssize_t)
     cpdef void refresh(self, Py_ssize_t capacity, Py_ssize_t rows) except *
-    @cython.locals(number=Py_ssize_t, counter=Counter, before=Py_ssize_t)
-    cdef bint _has_many_changes(self, Py_ssize_t capacity, Py_ssize_t rows) except -1
-    @cython.locals(table=ConstraintTable)
-    cdef Counter _counter(self, Py_ssize_t number)
     @cython.locals(key=tuple, number=Py_ssize_t)
     cdef void _regroup(self, Py_ssize_t row) except *
     @cython.locals(table=ConstraintTable, code=Py_ssize_t)

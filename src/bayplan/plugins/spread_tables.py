@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayplan.plugins.spread_constraints import HOSTNAME, SpreadConstraint
-from bayplan.state.counters import Counter, DomainTable, Eligibility
+from bayplan.state.counters import DomainTable
 from bayplan.state.row_log import RowLog
 
 NO_NODE = (1 << 31) - 1
@@ -23,7 +23,6 @@ class ConstraintTable:
         sums: the counts per domain, summed over eligible nodes.
         others: per domain, the pods that upstream counts only when a dry run adds or removes them: terminating pods, or
             all pods if the selector is empty.
-        eligibility: the eligible nodes.
 
     Attributes:
         smallest: the smallest count of a domain that has an eligible node; 0 if there are fewer than `min_domains`.
@@ -35,12 +34,10 @@ class ConstraintTable:
         matches_itself: bool,
         sums: DomainTable,
         others: DomainTable,
-        eligibility: Eligibility,
     ) -> None:
         self.key = constraint.topology_key
         self.sums = sums
         self.others = others
-        self.eligibility = eligibility
         self.max_skew = constraint.max_skew
         self.min_domains = constraint.min_domains
         self.itself = int(matches_itself)
@@ -63,7 +60,8 @@ class ConstraintTable:
         self._on_trial = False
         self._had_others = self.others.counter.total != 0
         if self._had_others:
-            self._others_before = self.others.sums().copy()
+            self.others.refresh()
+            self._others_before = np.array(self.others.values)
         self._find_smallest()
 
     def after_changes(self) -> None:
@@ -80,7 +78,8 @@ class ConstraintTable:
         nodes, self._node_position = self.sums.nodes, self.sums.node_position
         column = nodes.label_column(self.key)
         exists = np.zeros(len(column.values) + 1, dtype=np.uint8)
-        exists[column.codes[: nodes.count][self.eligibility.mask(self._node_position)]] = 1
+        assert self.sums.eligibility is not None
+        exists[column.codes[: nodes.count][self.sums.eligibility.mask(self._node_position)]] = 1
         self._exists = exists
         self._domains = int(exists.sum())
 
@@ -163,52 +162,32 @@ class SpreadGroups:
         self.tables = tables
         self.by_node: Any = np.array([table.key == HOSTNAME for table in tables], dtype=np.uint8)
         self.requires_all_keys = requires_all_keys
-        self.node_log = node_log
         self.of_row: Any = np.zeros(0, dtype=np.intp)
         self.count = 0
         self.parts: Any = np.zeros(0, dtype=np.int64)
         self.scored: Any = np.zeros(0, dtype=np.uint8)
         self.regrouped = 0
         self._numbers: dict[tuple[int, ...], int] = {}
-        self._node_position = -1
-        # For each constraint, the position up to which its counter's log was read.
-        self._positions: Any = np.zeros(len(tables), dtype=np.intp)
+        # The logs of changed nodes, and of pods if the number of pods on a node distinguishes groups, with the positions up
+        # to which they were read.
+        self._logs = [node_log, *(table.sums.counter.log for table in tables if table.key == HOSTNAME)]
+        self._positions = [-1] * len(self._logs)
 
     def refresh(self, capacity: int, rows: int) -> None:
         """Assign rows whose node or pods changed to groups again. The tables' sums must be up to date."""
-        if self._has_many_changes(capacity, rows):
+        changed: list[int] | None = []
+        for number in range(len(self._logs)):
+            log, before = self._logs[number], self._positions[number]
+            self._positions[number] = log.end
+            missed = log.since(before) if log.end - before < rows else None
+            changed = None if changed is None or missed is None else changed + missed
+        if changed is None or capacity != len(self.of_row) or self.count > 2 * rows + MIN_GROUPS:
+            # Logs have many changes or lack some, or many groups are empty.
             self.of_row = np.zeros(capacity, dtype=np.intp)
             self.count, self._numbers = 0, {}
-            for row in range(rows):
-                self._regroup(row)
-        else:
-            for position in range(self._node_position, self.node_log.end):
-                self._regroup(self.node_log.at(position))
-            for number in range(len(self.tables)):
-                if self.by_node[number]:
-                    counter = self._counter(number)
-                    for position in range(self._positions[number], counter.end):
-                        self._regroup(counter.rows[position - counter.start])
-        self._node_position = self.node_log.end
-        for number in range(len(self.tables)):
-            self._positions[number] = self._counter(number).end
-
-    def _has_many_changes(self, capacity: int, rows: int) -> bool:
-        """Return whether to assign all rows: logs have many changes or lack some, or many groups are empty."""
-        if capacity != len(self.of_row) or self.count > 2 * rows + MIN_GROUPS:
-            return True
-        if self._node_position < self.node_log.start or self.node_log.end - self._node_position >= rows:
-            return True
-        for number in range(len(self.tables)):
-            if self.by_node[number]:
-                counter, before = self._counter(number), self._positions[number]
-                if before < counter.start or counter.end - before >= rows:
-                    return True
-        return False
-
-    def _counter(self, number: int) -> Counter:
-        table = self.tables[number]
-        return table.sums.counter
+            changed = list(range(rows))
+        for change in changed:
+            self._regroup(change if change >= 0 else -1 - change)
 
     def _regroup(self, row: int) -> None:
         self.regrouped += 1

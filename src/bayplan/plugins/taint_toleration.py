@@ -14,14 +14,15 @@ from msgspec import Struct
 
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint, hint
 from bayplan.framework.plugin import FilterPlugin, Handle, NormalizePlugin, Params, PreScorePlugin, Reads
-from bayplan.framework.rule import FilterRule, ScoreRule
+from bayplan.framework.rule import ScoreRule
 from bayplan.framework.status import UNRESOLVABLE_BIT, Status
 from bayplan.objects.node import Node, Taint
 from bayplan.objects.pod import Pod, Toleration
 from bayplan.objects.selectors import find_untolerated_taint, tolerates
-from bayplan.plugins.normalize_score import StretchedScoreRule
-from bayplan.state.arrays import Bools, Ints
+from bayplan.plugins.normalize_score import StretchedArrayRule
+from bayplan.state.arrays import Bools, Codes, Ints
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.views import Rows
 
 REASON = "node(s) had untolerated taint(s)"
 UNTOLERATED = 1 | UNRESOLVABLE_BIT
@@ -37,8 +38,9 @@ class TaintTable:
         self._taint_sets: list[tuple[Taint, ...]] = []
         self._numbers: Ints = np.zeros(0, dtype=np.int64)
 
-    def of(self, taint_sets: list[tuple[Taint, ...]]) -> Ints:
-        """Return the number of each set, as int64[len(taint_sets)]."""
+    def of(self, rows: Rows) -> Ints:
+        """Return the numbers of the taints of nodes (int64[rows])."""
+        taint_sets = rows.state.nodes.taint_sets
         if taint_sets is not self._taint_sets:
             self._taint_sets = taint_sets
             self._numbers = self._numbers[:0]
@@ -46,7 +48,7 @@ class TaintTable:
         if known != len(taint_sets):
             fresh = [self._number_of(taints) for taints in taint_sets[known:]]
             self._numbers = np.concatenate((self._numbers, np.array(fresh, dtype=np.int64)))
-        return self._numbers
+        return self._numbers[rows.taints()]
 
 
 class TaintTolerationSpec(Struct, frozen=True, eq=False):
@@ -102,17 +104,21 @@ class TaintToleration(
         operators = self._comparison_operators
         return find_untolerated_taint(taints, tolerations, comparison_operators=operators) is not None
 
-    def filter_rule(self, spec: TaintTolerationSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule that checks taints with the effects NoSchedule and NoExecute."""
-        return TaintFilter(spec, cluster)
+    def filter(self, spec: TaintTolerationSpec, params: Params | None, rows: Rows) -> Codes:
+        """Reject nodes with an untolerated NoSchedule or NoExecute taint."""
+        return spec.verdicts.of(rows).astype(np.uint16)
 
     def pre_score(self, spec: TaintTolerationSpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
         """Return no params: Score needs only the spec."""
         return ()
 
     def score_rule(self, spec: TaintTolerationSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule that counts untolerated PreferNoSchedule taints."""
-        return TaintScore(spec, cluster)
+        """Return the rule that reverses the scores: the fewest taints become 100."""
+        return StretchedArrayRule(self, spec, cluster, reverse=True)
+
+    def score(self, spec: TaintTolerationSpec, params: Params | None, rows: Rows) -> Ints:
+        """Count the PreferNoSchedule taints that are not tolerated."""
+        return spec.counts.of(rows)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register nodes that are added or change their taints, and new tolerations of the pod."""
@@ -129,40 +135,6 @@ class TaintToleration(
         tolerations = pod.spec.tolerations
         was_untolerated = before is None or self._is_untolerated(before.spec.taints, tolerations)
         return was_untolerated and not self._is_untolerated(after.spec.taints, tolerations)
-
-
-class TaintFilter(FilterRule):
-    """Returns `UNTOLERATED` for nodes with an untolerated NoSchedule or NoExecute taint."""
-
-    def __init__(self, spec: TaintTolerationSpec, cluster: ClusterState) -> None:
-        super().__init__(cluster.columns)
-        self._table, self._taint_sets = spec.verdicts, cluster.nodes.taint_sets
-        self.bind()
-
-    def bind(self) -> None:
-        """Evaluate new taint sets."""
-        self._verdicts = self._table.of(self._taint_sets)
-
-    def filter(self, row: int) -> int:
-        """Return the verdict on the node's taint set."""
-        return self._verdicts[self.columns.taint_codes[row]]
-
-
-class TaintScore(StretchedScoreRule):
-    """Counts the PreferNoSchedule taints that are not tolerated; fewer is better."""
-
-    def __init__(self, spec: TaintTolerationSpec, cluster: ClusterState) -> None:
-        super().__init__(cluster.columns, reverse=True)
-        self._table, self._taint_sets = spec.counts, cluster.nodes.taint_sets
-        self.bind()
-
-    def bind(self) -> None:
-        """Evaluate new taint sets."""
-        self._counts = self._table.of(self._taint_sets)
-
-    def score(self, row: int) -> int:
-        """Return the count for the node's taint set."""
-        return self._counts[self.columns.taint_codes[row]]
 
 
 @hint(Pod, new=True)

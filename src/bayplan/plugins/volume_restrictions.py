@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint, hint
 from bayplan.framework.plugin import (
@@ -20,13 +22,21 @@ from bayplan.framework.plugin import (
     PreFilterResult,
     Reads,
 )
-from bayplan.framework.rule import FilterRule
 from bayplan.framework.status import ERROR_BIT, SKIP, Status, unresolvable
 from bayplan.objects.pod import Pod
 from bayplan.objects.storage import PersistentVolumeClaim
 from bayplan.objects.volumes import Volume
-from bayplan.plugins.pod_claims import PodVolumes, claim_not_found, is_disk, named_claims, pod_volumes
+from bayplan.plugins.pod_claims import (
+    PodVolumes,
+    claim_not_found,
+    is_disk,
+    is_schedulable_after_named_claim_change,
+    named_claims,
+    pod_volumes,
+)
+from bayplan.state.arrays import Codes
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.views import Rows
 from bayplan.state.volume_use import VolumeUse
 
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
@@ -116,9 +126,22 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
     def _users_of(self, names: Iterable[str]) -> int:
         return sum(self.use.name_users.get(name, 0) for name in names)
 
-    def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
-        """Return the rule that checks disks and exclusive claims."""
-        return FreeVolumes(self, spec, cluster)
+    def filter(self, spec: PodVolumes, params: Params | None, rows: Rows) -> Codes:
+        """Reject nodes that use one of the pod's disks, and all nodes while an exclusive claim is in use."""
+        in_use = isinstance(params, ClaimConflicts) and params.in_use > 0
+        verdict = STATE_MISSING if params is None else CLAIM_IN_USE if in_use else 0
+        codes = np.full(len(rows), verdict, dtype=np.uint16)
+        disks = [volume.source for volume in spec.volumes if is_disk(volume.source)]
+        if not disks:
+            return codes
+        self.use.refresh()
+        users = dict.fromkeys(row for disk in disks for found in self.use.rows_with(disk) for row in found)
+        for place, row in enumerate(rows.row_numbers().tolist() if users else ()):
+            if row in users:
+                mounted = [volume for info in self.use.pods_on[row] for volume in info.pod.spec.volumes]
+                if disks_conflict(disks, mounted):
+                    codes[place] = DISK_CONFLICT
+        return codes
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register deleted pods, added nodes, and added claims."""
@@ -127,7 +150,7 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
             (ClusterEvent(EventResource.NODE, ActionType.ADD), None),
             (
                 ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD),
-                self.is_schedulable_after_persistent_volume_claim_added,
+                is_schedulable_after_named_claim_change,
             ),
         )
 
@@ -138,60 +161,6 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
             return False
         disks = [volume for volume in pod.spec.volumes if is_disk(volume)]
         return disks_conflict(disks, left.spec.volumes) or bool(named_claims(pod) & named_claims(left))
-
-    @hint(PersistentVolumeClaim, new=True)
-    def is_schedulable_after_persistent_volume_claim_added(
-        self, pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim
-    ) -> bool:
-        """Queue the pod if it uses the added claim."""
-        return new.metadata.namespace == pod.metadata.namespace and new.metadata.name in named_claims(pod)
-
-
-class FreeVolumes(FilterRule):
-    """Returns `DISK_CONFLICT` for nodes that use one of the pod's disks, else `CLAIM_IN_USE` for all nodes or none."""
-
-    def __init__(self, plugin: VolumeRestrictions, spec: PodVolumes, cluster: ClusterState) -> None:
-        super().__init__(cluster.columns)
-        self.reads_pods = True
-        # One user of an exclusive claim excludes all nodes.
-        self.reads_others = spec.has_named_claims
-        self._plugin, self._spec, self._cluster = plugin, spec, cluster
-        self._use = plugin.use
-        self._disks = [volume.source for volume in spec.volumes if is_disk(volume.source)]
-        self._disk_rows: list[dict[int, int]] = []
-        self._verdict = 0
-
-    def refresh(self) -> bool:
-        """Look up the nodes that use the pod's disks; whether a claim is in use follows from the params."""
-        self._look_up(self.params)
-        return False
-
-    def after_changes(self, params: Params | None) -> None:
-        """Count the conflicts over claims again, after pods were moved."""
-        self._look_up(self._plugin.params_after_changes(self._spec, params, self._cluster))
-
-    def after_undo(self, params: Params | None) -> None:
-        """Restore the conflicts that PreFilter counted."""
-        self._look_up(params)
-
-    def _look_up(self, params: Params | None) -> None:
-        self._verdict = STATE_MISSING if params is None else 0
-        if isinstance(params, ClaimConflicts) and params.in_use > 0:
-            self._verdict = CLAIM_IN_USE
-        if self._disks:
-            self._use.refresh()
-            self._disk_rows = [rows for disk in self._disks for rows in self._use.rows_with(disk)]
-
-    def filter(self, row: int) -> int:
-        """Compare the pod's disks with those that pods on the node use."""
-        for rows in self._disk_rows:
-            if row in rows:
-                pods = self._use.pods_on.get(row, ())
-                mounted = [volume for info in pods for volume in info.pod.spec.volumes]
-                if disks_conflict(self._disks, mounted):
-                    return DISK_CONFLICT
-                break
-        return self._verdict
 
 
 def disks_conflict(disks: Sequence[Volume], mounted: Sequence[Volume]) -> bool:

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias, cast
 
+import numpy as np
+
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint, hint
 from bayplan.framework.plugin import FilterPlugin, Handle, Params, PreFilterPlugin, PreFilterResult, Reads
-from bayplan.framework.rule import FilterRule
 from bayplan.framework.status import SKIP, UNRESOLVABLE_BIT, Status, unresolvable
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import Requirement
@@ -22,13 +23,14 @@ from bayplan.plugins.pod_claims import (
     PodVolumes,
     claim_not_found,
     class_of_claim,
-    named_claims,
+    is_schedulable_after_named_claim_change,
     pod_volumes,
 )
 from bayplan.plugins.verdict_texts import VerdictTexts
+from bayplan.state.arrays import Codes
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.node_matcher import LabelTest
-from bayplan.state.node_table import NodeTable
+from bayplan.state.node_matcher import meets
+from bayplan.state.views import Rows
 
 TOPOLOGY_LABELS = (BETA_ZONE, BETA_REGION, ZONE, REGION)
 NEW_LABELS = {BETA_ZONE: ZONE, BETA_REGION: REGION}
@@ -96,9 +98,25 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
             found += volume_topologies(bound)
         return tuple(found)
 
-    def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
-        """Return the rule that checks a node's zone and region labels."""
-        return VolumeZones(self, spec, cluster)
+    def filter(self, spec: PodVolumes, params: Params | None, rows: Rows) -> Codes:
+        """Reject nodes with zone or region labels that lack an allowed value for some label of some volume.
+
+        Without PreFilter, find the volumes, as upstream does for each node.
+        """
+        topologies = self.topologies(spec, rows.state) if params is None else cast("Topologies", params)
+        if isinstance(topologies, Status):
+            verdict = self.messages.verdict(topologies.message, UNRESOLVABLE_BIT)
+            return np.full(len(rows), verdict, dtype=np.uint16)
+        labelled, allowed = rows.everywhere(False), rows.everywhere(True)
+        for key in TOPOLOGY_LABELS:
+            labelled |= rows.label(key) >= 0
+        for key, values in topologies:
+            here = meets(Requirement(key, "In", values), rows)
+            if key in NEW_LABELS:
+                # The newer name counts if the node lacks the older one.
+                here = here | (rows.label(key) < 0) & meets(Requirement(NEW_LABELS[key], "In", values), rows)
+            allowed &= here
+        return rows.verdicts((labelled & ~allowed, WRONG_ZONE))
 
     def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the reason for a verdict."""
@@ -115,7 +133,7 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
             (ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL), None),
             (
                 ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, changes),
-                self.is_schedulable_after_persistent_volume_claim_change,
+                is_schedulable_after_named_claim_change,
             ),
             (
                 ClusterEvent(EventResource.PERSISTENT_VOLUME, changes),
@@ -128,105 +146,12 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         """Queue the pod if claims of the added class wait for their first consumer."""
         return new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
-    @hint(PersistentVolumeClaim)
-    def is_schedulable_after_persistent_volume_claim_change(
-        self, pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None
-    ) -> bool:
-        """Queue the pod if it uses the claim that was added or changed."""
-        return (
-            new is not None
-            and new.metadata.namespace == pod.metadata.namespace
-            and new.metadata.name in named_claims(pod)
-        )
-
     @hint(PersistentVolume, new=True)
     def is_schedulable_after_persistent_volume_change(
         self, pod: Pod, old: PersistentVolume | None, new: PersistentVolume
     ) -> bool:
         """Queue the pod if a volume was added, or its zones or regions changed."""
         return old is None or volume_topologies(old) != volume_topologies(new)
-
-
-class ZoneTest:
-    """Tests whether a node has an allowed value of a volume's label, under the label's key or its newer name."""
-
-    def __init__(self, key: str, values: tuple[str, ...], nodes: NodeTable) -> None:
-        newer = NEW_LABELS.get(key)
-        self._test = LabelTest(Requirement(key, "In", values), nodes)
-        self._newer = LabelTest(Requirement(newer, "In", values), nodes) if newer is not None else None
-
-    def bind(self) -> None:
-        """Bind the tests to the current labels."""
-        self._test.bind()
-        if self._newer is not None:
-            self._newer.bind()
-
-    def matches(self, row: int) -> bool:
-        """Return whether the node of a row has an allowed value.
-
-        The newer name counts only if it lacks the older one.
-        """
-        if self._test.matches(row):
-            return True
-        return self._newer is not None and not self._test.has_key(row) and self._newer.matches(row)
-
-
-class VolumeZones(FilterRule):
-    """Returns `WRONG_ZONE` for nodes with zone or region labels that a volume does not allow."""
-
-    def __init__(self, plugin: VolumeZone, spec: PodVolumes, cluster: ClusterState) -> None:
-        super().__init__(cluster.columns)
-        self._plugin, self._spec, self._cluster = plugin, spec, cluster
-        self._labels = [LabelTest(Requirement(key, "Exists", ()), cluster.nodes) for key in TOPOLOGY_LABELS]
-        self._topologies: object = None
-        self._tests: list[ZoneTest] = []
-        self._verdict = 0
-
-    def bind(self) -> None:
-        """Bind the tests to the current labels."""
-        for label in self._labels:
-            label.bind()
-        for test in self._tests:
-            test.bind()
-
-    def refresh(self) -> bool:
-        """Use the topologies that PreFilter found. Without PreFilter, find them, as upstream does for each node."""
-        topologies = self.params
-        self._verdict = 0
-        if topologies is None:
-            answer = self._plugin.topologies(self._spec, self._cluster)
-            if isinstance(answer, Status):
-                self._verdict = self._plugin.messages.verdict(answer.message, UNRESOLVABLE_BIT)
-                return False
-            topologies = answer
-        if topologies is not self._topologies:
-            self._topologies = topologies
-            pairs = cast("Topologies", topologies)
-            self._tests = [ZoneTest(key, values, self._cluster.nodes) for key, values in pairs]
-            for test in self._tests:
-                test.bind()
-        return False
-
-    def filter(self, row: int) -> int:
-        """Accept nodes without zone and region labels.
-
-        Others must have an allowed value for every label of every volume.
-        """
-        if self._verdict:
-            return self._verdict
-        labelled = False
-        for number in range(len(self._labels)):
-            label = self._labels[number]
-            if label.has_key(row):
-                labelled = True
-                break
-        if not labelled:
-            return 0
-        for number in range(len(self._tests)):
-            test = self._tests[number]
-            if not test.matches(row):
-                return WRONG_ZONE
-        return 0
 
 
 def volume_topologies(volume: PersistentVolume) -> list[tuple[str, tuple[str, ...]]]:

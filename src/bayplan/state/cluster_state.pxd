@@ -13,7 +13,7 @@ cdef class ClusterState:
     cdef public Columns columns
     cdef public RowLog usage_log, node_log, pod_log
     cdef public dict _classes
-    cdef public object _account, _largest_sum, _small
+    cdef public object _account, _largest_sum, small
     cdef object _journal
     cdef object __weakref__
 

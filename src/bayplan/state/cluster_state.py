@@ -88,6 +88,7 @@ class ClusterState:
         counters: by row, the number of pods that match a selector or own an affinity term.
         catalog: other objects (Namespace, Service, PersistentVolumeClaim, ...) by kind.
         placements: if recorded, the placed (1) and removed (-1) pods, as (row, footprint, 1 or -1); else None.
+        small: whether all amounts and sums are at least 0 and below 2^46, so that arithmetic can't overflow.
         usage_log: the rows where pods were added or removed.
         node_log: the rows whose node was changed, added or removed.
         pod_log: the rows on which a pod got another start time, with unchanged resources (`replace_pod_version`).
@@ -112,7 +113,7 @@ class ClusterState:
         self._classes: dict[tuple[str, tuple[tuple[str, str], ...], bool], PodClass] = {}
         self._journal: list[Callable[[], object]] | None = None
         self._largest_sum = 0
-        self._small = True
+        self.small = True
         self.columns = Columns()
         self._bind_columns()
 
@@ -222,7 +223,7 @@ class ClusterState:
         self._put_on(info, row)
         self._largest_sum += footprint.largest
         if self._largest_sum >= SMALL:
-            self._small &= footprint.largest < SMALL
+            self.small &= footprint.largest < SMALL
             self._measure_sums()
         fresh = None
         if footprint.host_ports:
@@ -303,24 +304,19 @@ class ClusterState:
 
     # Magnitudes of amounts.
 
-    @property
-    def small(self) -> bool:
-        """Return whether all amounts and sums are at least 0 and below 2^46, so that arithmetic can't overflow."""
-        return self._small
-
     def admit(self, amount: int) -> None:
         """Check an amount that a plugin will add to sums: if sums could then exceed int64, `small` becomes False."""
         if not 0 <= amount < MAX_SAFE_REQUEST:
-            self._small = False
+            self.small = False
 
     def _bound(self, row: int) -> None:
         if largest_amount(self.nodes.allocatable[:, row]) >= SMALL:
-            self._small = False
+            self.small = False
 
     def _measure_sums(self) -> None:
         self._largest_sum = largest_amount(self.usage[:, : self.nodes.count].ravel())
         if self._largest_sum >= SMALL:
-            self._small = False
+            self.small = False
 
     def register_resource(self, name: str) -> int:
         """Return the number of a resource; if it is new, assign one and add its row to every matrix."""
@@ -383,7 +379,7 @@ class ClusterState:
             host_ports=self.host_ports.copy(),
             catalog=self.catalog.copy(),
             largest_sum=self._largest_sum,
-            small=self._small,
+            small=self.small,
             pods=[(i.key, i.pod, i.footprint, i.priority, bool(i.owned_counters), i.row) for i in self.pods.values()],
             pods_on=[list(pods) for pods in self.pods_on],
         )
@@ -404,7 +400,7 @@ class ClusterState:
         emptied.pods, emptied.pods_on, emptied.catalog = self.pods, self.pods_on, self.catalog
         emptied.counters, emptied._classes = self.counters, self._classes
         emptied.usage_log, emptied.node_log, emptied.pod_log = self.usage_log, self.node_log, self.pod_log
-        emptied._largest_sum, emptied._small = self._largest_sum, self._small
+        emptied._largest_sum, emptied.small = self._largest_sum, self.small
         emptied.nodes = copy.copy(self.nodes)
         emptied.nodes.images = ImageStates()
         emptied.usage = np.zeros_like(self.usage)
@@ -447,7 +443,7 @@ def _state_of(contents: _Contents) -> ClusterState:
     """Return a state with this content."""
     state = ClusterState(contents.request_gates, account=contents.account)
     state.nodes, state.host_ports, state.catalog = contents.nodes, contents.host_ports, contents.catalog
-    state._largest_sum, state._small = contents.largest_sum, contents.small
+    state._largest_sum, state.small = contents.largest_sum, contents.small
     state._hold(contents)
     return state
 

@@ -5,16 +5,12 @@ from bayplan.state.row_log cimport RowLog
 
 cdef class Counter:
     cdef public object values, matches
-    cdef public int64_t[::1] counts, amounts
-    cdef public Py_ssize_t[::1] rows
+    cdef public int64_t[::1] counts
     cdef public int64_t total
-    cdef public Py_ssize_t start, end
+    cdef public RowLog log
     cdef object __weakref__
 
-    @cython.locals(place=Py_ssize_t)
     cpdef void add(self, Py_ssize_t row, int64_t count) except *
-    @cython.locals(length=Py_ssize_t)
-    cdef void _make_room(self) except *
     cpdef void grow(self, Py_ssize_t capacity) except *
 
 cdef class DomainTable:
@@ -31,7 +27,7 @@ cdef class DomainTable:
     cdef object __weakref__
 
     @cython.locals(
-        counter=Counter, position=Py_ssize_t, row=Py_ssize_t, code=Py_ssize_t, before=int64_t, after=int64_t,
+        log=RowLog, position=Py_ssize_t, change=Py_ssize_t, row=Py_ssize_t, code=Py_ssize_t, before=int64_t, after=int64_t,
     )
     cpdef void refresh(self) except *
     cdef void _sum_up(self) except *

@@ -7,24 +7,22 @@ reading it takes time proportional to the changes since the last read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from bayplan.base.errors import InvariantError
-from bayplan.state.arrays import Bools, Index, Ints
+from bayplan.state.arrays import Bools, Ints
 from bayplan.state.pod_info import PodClass, PodInfo
 from bayplan.state.row_log import RowLog
 
 if TYPE_CHECKING:
     from bayplan.state.node_table import NodeTable
 
-FIRST_CHANGES = 64
-
 MAX_CHANGES = 1 << 16
-"""Maximum number of changes in a counter's log. When it is full, all are dropped; tables that missed them sum again."""
+"""Maximum number of changes in a counter's log. Tables that missed changes which it has dropped sum again."""
 
 Matches = Callable[[PodClass], bool]
 """Returns whether a selector and its namespaces match the pods of a class."""
@@ -38,8 +36,7 @@ class Counter:
             code.
         total: the sum of the values.
         matches: whether a class of pods matches; None if pods are counted for a term that they own.
-        start, end: the position of the first change in the log, and the position after the last.
-        rows, amounts: the log: the row of each change, and the number of pods added there.
+        log: for each change, the row of an added pod, or (-1 - row) of a removed pod.
     """
 
     def __init__(self, capacity: int, matches: Matches | None) -> None:
@@ -47,32 +44,13 @@ class Counter:
         self.counts: Any = self.values
         self.total = 0
         self.matches = matches
-        self.start = 0
-        self.end = 0
-        self.rows: Any = np.zeros(FIRST_CHANGES, dtype=np.intp)
-        self.amounts: Any = np.zeros(FIRST_CHANGES, dtype=np.int64)
+        self.log = RowLog(MAX_CHANGES)
 
     def add(self, row: int, count: int) -> None:
-        """Add `count` pods on a row, or remove them if it is negative."""
+        """Add (1) or remove (-1) a pod on a row."""
         self.counts[row] += count
         self.total += count
-        place = self.end - self.start
-        if place == len(self.rows):
-            self._make_room()
-            place = self.end - self.start
-        self.rows[place] = row
-        self.amounts[place] = count
-        self.end += 1
-
-    def _make_room(self) -> None:
-        length = len(self.rows)
-        if length >= MAX_CHANGES:
-            self.start = self.end
-            return
-        rows: Index = np.zeros(2 * length, dtype=np.intp)
-        amounts: Ints = np.zeros(2 * length, dtype=np.int64)
-        rows[:length], amounts[:length] = self.rows, self.amounts
-        self.rows, self.amounts = rows, amounts
+        self.log.append(row if count > 0 else -1 - row)
 
     def grow(self, capacity: int) -> None:
         """Make room for `capacity` rows."""
@@ -85,20 +63,22 @@ class Counters:
     """All counters of a state, by key. Whether a counter counts a pod class is evaluated once per class.
 
     Attributes:
+        owned_terms: the counters of pods that own a term, by term, also of terms that no pod owns any more, in the order
+            in which they were registered.
         tables: the domain tables that are still referenced, by topology key, counter (`id`) and key of the eligibility.
     """
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._matching: dict[Hashable, Counter] = {}
-        self._owned: dict[Hashable, Counter] = {}
+        self.owned_terms: dict[Hashable, Counter] = {}
         self.tables: WeakValueDictionary[tuple[str, int, Hashable], DomainTable] = WeakValueDictionary()
 
     def grow(self, capacity: int) -> None:
         """Make room for `capacity` rows."""
         if capacity != self._capacity:
             self._capacity = capacity
-            for counter in (*self._matching.values(), *self._owned.values()):
+            for counter in (*self._matching.values(), *self.owned_terms.values()):
                 counter.grow(capacity)
 
     def matching(self, key: Hashable, matches: Matches, classes: Iterable[PodClass]) -> Counter:
@@ -122,18 +102,10 @@ class Counters:
 
     def owned(self, key: Hashable) -> Counter:
         """Return the counter of pods that own a term."""
-        counter = self._owned.get(key)
+        counter = self.owned_terms.get(key)
         if counter is None:
-            counter = self._owned[key] = Counter(self._capacity, None)
+            counter = self.owned_terms[key] = Counter(self._capacity, None)
         return counter
-
-    def owned_keys(self) -> Iterator[Hashable]:
-        """Yield the terms that pods own, or once owned, in the order in which they were registered."""
-        return iter(self._owned)
-
-    def owned_count(self) -> int:
-        """Return the number of registered terms; it never decreases."""
-        return len(self._owned)
 
     def check_invariants(self, infos: Iterable[PodInfo]) -> None:
         """Raise `InvariantError` if a counter contradicts the pods on rows."""
@@ -142,7 +114,7 @@ class Counters:
             for counter in (*info.pod_class.counters, *info.owned_counters):
                 values = expected.setdefault(id(counter), np.zeros(self._capacity, dtype=np.int64))
                 values[info.row] += 1
-        for kind, counters in (("matching", self._matching), ("owned", self._owned)):
+        for kind, counters in (("matching", self._matching), ("owned", self.owned_terms)):
             for key, counter in counters.items():
                 if not np.array_equal(
                     expected.get(id(counter), np.zeros(self._capacity, dtype=np.int64)), counter.values
@@ -224,23 +196,24 @@ class DomainTable:
 
     def refresh(self) -> None:
         """Update the sums for the changes since the last call."""
-        counter = self.counter
-        if self.node_position != self.node_log.end or self._position < counter.start:
+        log = self.counter.log
+        if self.node_position != self.node_log.end or self._position < log.start:
             self._sum_up()
             return
-        for position in range(self._position, counter.end):
-            row = counter.rows[position - counter.start]
+        for position in range(self._position, log.end):
+            change = log.at(position)
+            row = change if change >= 0 else -1 - change
             code = self.codes[row]
             if code < 0 or (self._has_mask and not self._mask[row]):
                 continue
             before = self.values[code]
-            after = before + counter.amounts[position - counter.start]
+            after = before + (1 if change >= 0 else -1)
             self.values[code] = after
             self.version += 1
             if (before > 0) != (after > 0):
                 self.positive += 1 if after > 0 else -1
                 self.positive_version += 1
-        self._position = counter.end
+        self._position = log.end
 
     def _sum_up(self) -> None:
         nodes, end = self.nodes, self.node_log.end
@@ -264,12 +237,7 @@ class DomainTable:
         self.version += 1
         self.positive_version += 1
         self.node_position = end
-        self._position = self.counter.end
-
-    def sums(self) -> Ints:
-        """Return the updated sums (int64[domains + 1]): the table's own array; don't write to it."""
-        self.refresh()
-        return np.asarray(self.values)
+        self._position = self.counter.log.end
 
     def some(self) -> bool:
         """Return whether any domain has matching pods."""

@@ -43,41 +43,29 @@ class ImageState:
         return len(self.rows)
 
 
-class ImageStates:
-    """All image names that nodes report, in the order in which nodes first reported them."""
-
-    __slots__ = ("_states",)
-
-    def __init__(self) -> None:
-        self._states: dict[str, ImageState] = {}
-
-    def get(self, name: str) -> ImageState | None:
-        """Return the state of an image name, in the form in which nodes report it, or None."""
-        return self._states.get(name)
+class ImageStates(dict[str, ImageState]):
+    """All image names, in the form in which nodes report them, and in the order in which nodes first reported them."""
 
     def add_node(self, row: int, node: Node) -> None:
         """Add the images of a node."""
         for image in node.status.images:
             for name in image.names:
-                state = self._states.get(name)
-                if state is None:
-                    state = self._states[name] = ImageState(image.size_bytes)
-                state.add(row)
+                self.setdefault(name, ImageState(image.size_bytes)).add(row)
 
     def remove_node(self, row: int, node: Node) -> None:
         """Remove the images of a node; an image that no node has any more is dropped, with its size."""
         for image in node.status.images:
             for name in image.names:
-                state = self._states.get(name)
+                state = self.get(name)
                 if state is not None:
                     state.remove(row)
                     if not state.rows:
-                        del self._states[name]
+                        del self[name]
 
     def copy(self) -> "ImageStates":
         """Return an independent copy."""
         other = ImageStates()
-        for name, state in self._states.items():
-            twin = other._states[name] = ImageState(state.size_bytes)
+        for name, state in self.items():
+            twin = other[name] = ImageState(state.size_bytes)
             twin.rows = dict(state.rows)
         return other

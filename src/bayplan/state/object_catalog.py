@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TypeVar
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -67,6 +67,10 @@ class ObjectCatalog:
             if isinstance(item, kind):
                 yield item
 
+    def keys(self, kind: type[msgspec.Struct]) -> Collection[str]:
+        """Return the keys of the objects of one type."""
+        return self._objects.get(kind, {})
+
     def everything(self) -> Iterator[KubernetesObject]:
         """Yield the Kubernetes objects of all types."""
         for items in self._objects.values():
@@ -94,3 +98,49 @@ class ObjectCatalog:
         other._written = {kind: list(written) for kind, written in self._written.items()}
         other.writes = self.writes
         return other
+
+
+class ObjectGroups(Generic[T]):
+    """The keys of the objects of one type by group. Each look-up first applies the writes since the previous one.
+
+    Args:
+        kind: the type of the objects.
+        groups_of: returns the groups of an object, each once.
+
+    Attributes:
+        assigned: how often an object was assigned to its groups; for measurements.
+    """
+
+    def __init__(self, catalog: ObjectCatalog, kind: type[T], groups_of: Callable[[T], Iterable[Hashable]]) -> None:
+        self.assigned = 0
+        self._catalog = catalog
+        self._kind = kind
+        self._groups_of = groups_of
+        self._version = -1
+        self._groups: dict[str, tuple[Hashable, ...]] = {}
+        self._keys: dict[Hashable, dict[str, None]] = {}
+
+    def keys(self, group: Hashable) -> Collection[str]:
+        """Return the keys of the objects of a group."""
+        if self._version != self._catalog.version(self._kind):
+            self._update()
+        return self._keys.get(group, {})
+
+    def _update(self) -> None:
+        catalog = self._catalog
+        written = catalog.written(self._kind, self._version) if self._version >= 0 else None
+        self._version = catalog.version(self._kind)
+        if written is None:
+            self._groups, self._keys = {}, {}
+            written = list(catalog.keys(self._kind))
+        for key in dict.fromkeys(written):
+            for group in self._groups.pop(key, ()):
+                del self._keys[group][key]
+                if not self._keys[group]:
+                    del self._keys[group]
+            item = catalog.get(self._kind, key)
+            if item is not None:
+                self.assigned += 1
+                self._groups[key] = tuple(self._groups_of(item))
+                for group in self._groups[key]:
+                    self._keys.setdefault(group, {})[key] = None

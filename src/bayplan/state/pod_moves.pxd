@@ -10,15 +10,15 @@ cdef class PodMoves:
     cdef object _state, _host_ports
     cdef Columns _columns
     cdef bint _with_pods
-    cdef list _moved, _rows
-    cdef dict _ports, _pods_before
+    cdef list _moves
+    cdef dict _pods_before
 
     cpdef void add(self, PodInfo info, Py_ssize_t row) except *
     cpdef void remove(self, PodInfo info, Py_ssize_t row) except *
-    @cython.locals(info=PodInfo, row=Py_ssize_t, moved_to=Py_ssize_t)
+    cdef void _move(self, PodInfo info, Py_ssize_t row, bint added) except *
+    @cython.locals(info=PodInfo, row=Py_ssize_t, added=bint)
     cpdef void undo(self, Py_ssize_t length=*) except *
-    cdef void _count(self, PodInfo info, Py_ssize_t row, Py_ssize_t count) except *
-    cdef void _move_ports_back(self, Py_ssize_t number, Py_ssize_t row, bint added) except *
+    cdef void _apply(self, PodInfo info, Py_ssize_t row, bint added) except *
     cdef void _keep_order(self, Py_ssize_t row) except *
 
 @cython.locals(

@@ -31,53 +31,37 @@ class PodMoves:
         self._columns = state.columns
         self._host_ports = state.host_ports
         self._with_pods = with_pods
-        self._moved: list[PodInfo] = []
-        # For each move, the row of an added pod, or (-1 - row) of a removed pod.
-        self._rows: list[int] = []
-        # By number of the move, the host ports that it marked as used or freed.
-        self._ports: dict[int, list[HostPort]] = {}
+        # For each move, the pod, the row, whether the pod was added, and the host ports that were marked as used or freed.
+        self._moves: list[tuple[PodInfo, int, bool, list[HostPort]]] = []
         self._pods_before: dict[int, dict[str, PodInfo]] = {}
 
     def add(self, info: PodInfo, row: int) -> None:
         """Add a pod to a row."""
-        self._count(info, row, 1)
-        if info.footprint.host_ports:
-            self._ports[len(self._moved)] = self._host_ports.add(row, info.footprint.host_ports)
-        if self._with_pods:
-            self._keep_order(row)
-            info.row = row
-            self._state.pods[info.key] = info
-            self._state.pods_on[row][info.key] = info
-        self._moved.append(info)
-        self._rows.append(row)
+        self._move(info, row, True)
 
     def remove(self, info: PodInfo, row: int) -> None:
         """Remove a pod from its row."""
-        self._count(info, row, -1)
+        self._move(info, row, False)
+
+    def _move(self, info: PodInfo, row: int, added: bool) -> None:
+        ports: list[HostPort] = []
         if info.footprint.host_ports:
-            self._ports[len(self._moved)] = self._host_ports.remove(row, info.footprint.host_ports)
+            change = self._host_ports.add if added else self._host_ports.remove
+            ports = change(row, info.footprint.host_ports)
         if self._with_pods:
             self._keep_order(row)
-            del self._state.pods[info.key]
-            del self._state.pods_on[row][info.key]
-        self._moved.append(info)
-        self._rows.append(-1 - row)
+        self._apply(info, row, added)
+        self._moves.append((info, row, added, ports))
 
     def undo(self, length: int = 0) -> None:
         """Undo all moves except the first `length`."""
-        while len(self._moved) > length:
-            info, moved_to = self._moved.pop(), self._rows.pop()
-            row = moved_to if moved_to >= 0 else -1 - moved_to
-            self._count(info, row, -1 if moved_to >= 0 else 1)
-            if self._ports:
-                self._move_ports_back(len(self._moved), row, moved_to >= 0)
-            if self._with_pods:
-                if moved_to >= 0:
-                    del self._state.pods[info.key]
-                    del self._state.pods_on[row][info.key]
-                else:
-                    self._state.pods[info.key] = info
-                    self._state.pods_on[row][info.key] = info
+        while len(self._moves) > length:
+            info, row, added, ports = self._moves.pop()
+            self._apply(info, row, not added)
+            if ports and added:
+                self._host_ports.remove(row, ports)
+            elif ports:
+                self._host_ports.add(row, tuple(ports))
         if length == 0 and self._pods_before:
             # The order of pods on a row is that of their addition, and breaks ties, so restore it, too.
             for changed, pods in self._pods_before.items():
@@ -85,20 +69,18 @@ class PodMoves:
             self._pods_before = {}
 
     def __len__(self) -> int:
-        return len(self._moved)
+        return len(self._moves)
 
-    def _count(self, info: PodInfo, row: int, count: int) -> None:
+    def _apply(self, info: PodInfo, row: int, added: bool) -> None:
+        """Add or remove a pod, without its host ports."""
         if self._with_pods:
             self._state.usage_log.append(row)
-        count_pod(self._columns, info, row, count)
-
-    def _move_ports_back(self, number: int, row: int, added: bool) -> None:
-        ports = self._ports.pop(number, None)
-        if ports:
             if added:
-                self._host_ports.remove(row, ports)
+                info.row = row
+                self._state.pods[info.key] = self._state.pods_on[row][info.key] = info
             else:
-                self._host_ports.add(row, tuple(ports))
+                del self._state.pods[info.key], self._state.pods_on[row][info.key]
+        count_pod(self._columns, info, row, 1 if added else -1)
 
     def _keep_order(self, row: int) -> None:
         if row not in self._pods_before:

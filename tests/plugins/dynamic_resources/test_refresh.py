@@ -8,16 +8,16 @@ import pytest
 
 from bayplan.engine.rule_result import filter_rule
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.plugin import Plugin, PreFilterResult
+from bayplan.framework.plugin import Plugin, PreFilterResult, Reads
 from bayplan.framework.rule import ready
 from bayplan.framework.status import verdict_code
 from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.pod import Pod
 from bayplan.objects.resource import DeviceClass, ResourceClaim, ResourcePool, ResourceSlice, ResourceSliceSpec
 from bayplan.plugins.dynamic_resources.device_environment import compiled_device_expression
-from bayplan.plugins.dynamic_resources.node_filter import NoPreference
 from bayplan.plugins.dynamic_resources.plugin import DynamicResources
 from bayplan.plugins.dynamic_resources.pools import PoolCatalog, PoolSlice
+from bayplan.state.views import Rows
 from tests.plugins.builders import make_node, make_plugin, make_pod
 from tests.plugins.dynamic_resources.worlds import (
     DRIVER,
@@ -251,8 +251,9 @@ def test_deleting_a_written_extended_resource_claim_frees_its_devices() -> None:
     assert world.filter(second) == {}
 
 
-def test_pods_without_claims_need_no_observation_and_no_score() -> None:
+def test_pods_without_claims_need_no_observation_and_are_not_scored_again() -> None:
     world = many_nodes(2)
     spec = world.plugin.compile(make_pod(), world.state)
     assert type(world.plugin).observe is Plugin.observe
-    assert isinstance(world.plugin.score_rule(spec, world.state), NoPreference)
+    assert world.plugin.score_reads(spec) is Reads.NODES
+    assert world.plugin.score(spec, (), Rows(world.state)).tolist() == [0, 0]

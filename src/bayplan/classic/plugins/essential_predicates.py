@@ -15,13 +15,18 @@ from bayplan.classic.plugins.failure_reasons import (
 from bayplan.classic.plugins.label_selectors import selector_from_set
 from bayplan.framework.plugin import FilterPlugin, Params, Reads
 from bayplan.framework.rule import FilterRule
+from bayplan.framework.status import UNRESOLVABLE_BIT
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import HostPort, host_ports
 from bayplan.objects.selectors import RequiredNodeAffinity, compile_required_node_affinity
-from bayplan.plugins.node_affinity import RequiredAffinity
-from bayplan.plugins.node_name import NamedNode
+from bayplan.plugins.node_name import has_other_name
 from bayplan.plugins.node_ports import FreePorts
+from bayplan.state.arrays import Codes
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.node_matcher import matching_rows
+from bayplan.state.views import Rows
+
+MISMATCH = 1 | UNRESOLVABLE_BIT
 
 
 class HostNameSpec(msgspec.Struct, frozen=True):
@@ -68,9 +73,9 @@ class HostName(FilterPlugin[HostNameSpec]):
         """Return the node name as the spec."""
         return HostNameSpec(pod.spec.node_name)
 
-    def filter_rule(self, spec: HostNameSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule of the current plugin NodeName."""
-        return NamedNode(spec.key, cluster)
+    def filter(self, spec: HostNameSpec, params: Params | None, rows: Rows) -> Codes:
+        """Reject nodes with other names, if the pod names a node."""
+        return rows.verdicts((has_other_name(spec.key, rows), MISMATCH))
 
     def reasons(self, spec: HostNameSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the only reason."""
@@ -108,9 +113,9 @@ class MatchNodeSelector(FilterPlugin[NodeSelectorSpec]):
         """Compile the selectors."""
         return compile_node_selector_spec(pod)
 
-    def filter_rule(self, spec: NodeSelectorSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule of the current plugin NodeAffinity."""
-        return RequiredAffinity(spec.required, None, cluster)
+    def filter(self, spec: NodeSelectorSpec, params: Params | None, rows: Rows) -> Codes:
+        """Reject nodes that don't match."""
+        return rows.verdicts((~matching_rows(spec.required, rows), MISMATCH))
 
     def reasons(self, spec: NodeSelectorSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the only reason."""

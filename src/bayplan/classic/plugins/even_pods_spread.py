@@ -117,7 +117,7 @@ def _eligible(spec: EvenSpec, cluster: ClusterState) -> Bools:
     """Return the nodes whose pods count (bool[rows in use])."""
     rows = Rows(cluster)
     alive: Bools = cluster.nodes.alive[: cluster.nodes.count]
-    return alive & matching_rows(spec.node_selector.required, cluster.nodes) & _has_all_keys(spec, rows)
+    return alive & matching_rows(spec.node_selector.required, rows) & _has_all_keys(spec, rows)
 
 
 class EvenPodsSpread(PreFilterPlugin[EvenSpec], FilterPlugin[EvenSpec]):

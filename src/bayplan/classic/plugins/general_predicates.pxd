@@ -1,12 +1,11 @@
-cimport cython
+from libc.stdint cimport uint16_t
 
 from bayplan.framework.rule cimport FilterRule
 
 cdef class General(FilterRule):
-    cdef FilterRule _resources_rule
-    cdef list _rules, _flags
+    cdef object _spec, _cluster
+    cdef FilterRule _resources_rule, _ports_rule
+    cdef uint16_t[::1] _of_nodes
 
-    @cython.locals(rule=FilterRule)
     cpdef void bind(self) except *
-    @cython.locals(verdict=int, number=Py_ssize_t, rule=FilterRule)
     cpdef int filter(self, Py_ssize_t row) except -1

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
 
 from bayplan.classic.arguments import classic_arguments
 from bayplan.classic.plugins.essential_predicates import (
@@ -23,10 +26,11 @@ from bayplan.framework.plugin import FilterPlugin, Handle, Params, Reads
 from bayplan.framework.rule import FilterRule
 from bayplan.framework.status import UNRESOLVABLE_BIT
 from bayplan.objects.pod import Pod
-from bayplan.plugins.node_affinity import RequiredAffinity
-from bayplan.plugins.node_name import NamedNode
+from bayplan.plugins.node_name import has_other_name
 from bayplan.plugins.node_ports import FreePorts
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.node_matcher import matching_rows
+from bayplan.state.views import Rows
 
 HOST_NAME = 0x200
 PORTS = 0x400
@@ -67,7 +71,7 @@ class GeneralPredicates(FilterPlugin[GeneralSpec]):
         return GeneralSpec((fit.key, name.key, ports.key, selector.key), fit, name, ports, selector)
 
     def filter_rule(self, spec: GeneralSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule that runs the rules of the four predicates."""
+        """Return the rule that combines the four predicates."""
         return General(spec, self._shortages.rule(spec.fit, cluster), cluster)
 
     def reasons(self, spec: GeneralSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
@@ -84,7 +88,7 @@ class GeneralPredicates(FilterPlugin[GeneralSpec]):
 
 
 class General(FilterRule):
-    """Runs the four rules, and combines their verdicts.
+    """Combines the verdicts of the four predicates.
 
     Args:
         spec: the spec of the pod.
@@ -94,30 +98,22 @@ class General(FilterRule):
 
     def __init__(self, spec: GeneralSpec, resources_rule: FilterRule, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
+        self._spec, self._cluster = spec, cluster
         self._resources_rule = resources_rule
-        self._rules: list[FilterRule] = []
-        self._flags: list[int] = []
-        if spec.host_name.key:
-            self._rules.append(NamedNode(spec.host_name.key, cluster))
-            self._flags.append(HOST_NAME | UNRESOLVABLE_BIT)
-        if spec.ports.key:
-            self._rules.append(FreePorts(spec.ports.key, cluster))
-            self._flags.append(PORTS)
-        if spec.selector.required.labels is not None or spec.selector.required.node_selector is not None:
-            self._rules.append(RequiredAffinity(spec.selector.required, None, cluster))
-            self._flags.append(SELECTOR | UNRESOLVABLE_BIT)
+        self._ports_rule = FreePorts(spec.ports.key, cluster)
+        # The verdicts of the host name and the node selector, which depend only on the node.
+        self._of_nodes: Any = np.zeros(0, dtype=np.uint16)
 
     def bind(self) -> None:
-        """Bind the four rules to the current nodes."""
+        """Check names and labels of the current nodes."""
         self._resources_rule.bind()
-        for rule in self._rules:
-            rule.bind()
+        spec, rows = self._spec, Rows(self._cluster)
+        self._of_nodes = rows.verdicts(
+            (has_other_name(spec.host_name.key, rows), HOST_NAME | UNRESOLVABLE_BIT),
+            (~matching_rows(spec.selector.required, rows), SELECTOR | UNRESOLVABLE_BIT),
+        )
 
     def filter(self, row: int) -> int:
-        """Return the combined verdicts of the four rules."""
-        verdict = self._resources_rule.filter(row)
-        for number in range(len(self._rules)):
-            rule = self._rules[number]
-            if rule.filter(row):
-                verdict |= self._flags[number]
-        return verdict
+        """Return the combined verdicts of the four predicates."""
+        ports = PORTS if self._ports_rule.filter(row) else 0
+        return self._resources_rule.filter(row) | ports | self._of_nodes[row]

@@ -25,9 +25,9 @@ class OwnedTerms:
 
     def refresh(self, namespace: str, labels: dict[str, str], cluster: ClusterState) -> None:
         """Add the terms that were registered since the last call."""
-        if self.seen == cluster.counters.owned_count():
+        if self.seen == len(cluster.counters.owned_terms):
             return
-        terms = [term for term in cluster.counters.owned_keys() if isinstance(term, AffinityTerm)]
+        terms = [term for term in cluster.counters.owned_terms if isinstance(term, AffinityTerm)]
         for term in terms[max(self.seen, 0) :]:
             if matches(term, namespace, labels):
                 table = cluster.domain_table(term.topology_key, cluster.counters.owned(term))

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.base import go_arithmetic as go
 from bayplan.classic.plugins.label_selectors import node_requirement_error
 from bayplan.classic.plugins.priority import FailingPriority, ReducedScoreRule
 from bayplan.framework.plugin import Reads
@@ -18,7 +17,8 @@ from bayplan.objects.pod import Pod
 from bayplan.objects.quantity import wrap_int64
 from bayplan.objects.selectors import Requirement, Selector
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.node_matcher import TermMatcher
+from bayplan.state.node_matcher import matches_labels
+from bayplan.state.views import Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,22 +74,20 @@ class PreferredTerms(ReducedScoreRule):
 
     def __init__(self, terms: tuple[tuple[int, Selector], ...], cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
-        self._weights: Any = np.array([weight for weight, _ in terms], dtype=np.int64)
-        self._terms = [TermMatcher(selector, None, cluster.nodes) for _, selector in terms]
+        self._terms, self._cluster = terms, cluster
+        self._sums: Any = np.zeros(0, dtype=np.int64)
 
     def bind(self) -> None:
-        """Bind the terms to the current nodes."""
-        for term in self._terms:
-            term.bind()
+        """Sum the weights of the terms that the current nodes match."""
+        rows = Rows(self._cluster)
+        sums = np.zeros(len(rows), dtype=np.int64)
+        for weight, selector in self._terms:
+            sums += weight * matches_labels(selector, rows)
+        self._sums = sums
 
     def score(self, row: int) -> int:
         """Return the sum of the weights of the matching terms."""
-        total = 0
-        for number in range(len(self._terms)):
-            term = self._terms[number]
-            if term.matches(row):
-                total = go.add(total, self._weights[number])
-        return total
+        return self._sums[row]
 
 
 def _error(term: PreferredSchedulingTerm) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from bayplan.classic.arguments import classic_arguments
 from bayplan.classic.plugins.failure_reasons import SERVICE_AFFINITY_VIOLATED, verdict_of
 from bayplan.classic.plugins.label_selectors import selector_from_set
@@ -21,9 +23,11 @@ from bayplan.framework.status import ERROR_BIT, Status
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import Requirement, Selector
+from bayplan.state.arrays import Bools
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.node_matcher import TermMatcher
+from bayplan.state.node_matcher import matches_labels
 from bayplan.state.pod_info import PodInfo
+from bayplan.state.views import Rows
 
 VIOLATED = verdict_of(1, SERVICE_AFFINITY_VIOLATED)
 NOWHERE = 2 | ERROR_BIT
@@ -111,11 +115,12 @@ class SameLabels(CountingRule):
         self.reads_others = True
         self._plugin, self._spec, self._cluster = plugin, spec, cluster
         self._seen: Params | None = None
-        self._matcher = TermMatcher(selector_from_set({}), None, cluster.nodes)
+        self._selector = selector_from_set({})
+        self._matches: Bools = np.zeros(0, dtype=np.bool_)
 
     def bind(self) -> None:
-        """Bind the matcher to the current nodes."""
-        self._matcher.bind()
+        """Compare the labels of the current nodes."""
+        self._matches = matches_labels(self._selector, Rows(self._cluster))
 
     def refresh(self) -> bool:
         """Read the labels of PreFilter. If the params changed, every row is evaluated again in any case."""
@@ -125,13 +130,13 @@ class SameLabels(CountingRule):
             for entry in self.params or ():
                 assert isinstance(entry, tuple)
                 wanted[str(entry[0])] = str(entry[1])
-            self._matcher = TermMatcher(selector_from_set(wanted), None, self._cluster.nodes)
-            self._matcher.bind()
+            self._selector = selector_from_set(wanted)
+            self.bind()
         return False
 
     def filter(self, row: int) -> int:
         """Compare the labels of the node."""
-        return 0 if self._matcher.matches(row) else VIOLATED
+        return 0 if self._matches[row] else VIOLATED
 
     def filter_changed(self, row: int, changes: PodChanges) -> int:
         """Return the verdict on a row whose pods a trial has moved.

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t
 from bayplan.classic.plugins.priority cimport ReducedScoreRule
 
 cdef class UntoleratedTaints(ReducedScoreRule):
-    cdef object _table, _taint_sets
+    cdef object _spec, _cluster
     cdef int64_t[::1] _counts
 
     cpdef void bind(self) except *

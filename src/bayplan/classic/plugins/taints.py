@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from bayplan.classic.plugins.failure_reasons import TAINTS_TOLERATIONS_NOT_MATCH, verdict_of
 from bayplan.classic.plugins.priority import ReducedScoreRule
 from bayplan.framework.plugin import FilterPlugin, NormalizePlugin, Params, Reads
-from bayplan.framework.rule import FilterRule, ScoreRule
+from bayplan.framework.rule import ScoreRule
 from bayplan.objects.node import Taint
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import find_untolerated_taint, tolerates
-from bayplan.plugins.taint_toleration import TaintFilter, TaintTable, TaintTolerationSpec
+from bayplan.plugins.taint_toleration import TaintTable, TaintTolerationSpec
+from bayplan.state.arrays import Codes
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.views import Rows
 
 UNTOLERATED = verdict_of(1, TAINTS_TOLERATIONS_NOT_MATCH)
 PREFER_NO_SCHEDULE = "PreferNoSchedule"
@@ -46,9 +50,9 @@ class PodToleratesNodeTaints(FilterPlugin[TaintTolerationSpec]):
 
         return _spec(pod, verdict)
 
-    def filter_rule(self, spec: TaintTolerationSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule of the current TaintToleration; the spec's table contains the verdicts of Kubernetes 1.16."""
-        return TaintFilter(spec, cluster)
+    def filter(self, spec: TaintTolerationSpec, params: Params | None, rows: Rows) -> Codes:
+        """Reject nodes with an untolerated NoSchedule or NoExecute taint."""
+        return spec.verdicts.of(rows).astype(np.uint16)
 
     def reasons(self, spec: TaintTolerationSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the only reason."""
@@ -85,14 +89,13 @@ class UntoleratedTaints(ReducedScoreRule):
 
     def __init__(self, spec: TaintTolerationSpec, cluster: ClusterState) -> None:
         super().__init__(cluster.columns, reverse=True)
-        self._table = spec.counts
-        self._taint_sets = cluster.nodes.taint_sets
-        self._counts: Any = self._table.of(self._taint_sets)
+        self._spec, self._cluster = spec, cluster
+        self._counts: Any = np.zeros(0, dtype=np.int64)
 
     def bind(self) -> None:
-        """Evaluate new taint sets."""
-        self._counts = self._table.of(self._taint_sets)
+        """Count the taints of the current nodes."""
+        self._counts = self._spec.counts.of(Rows(self._cluster))
 
     def score(self, row: int) -> int:
         """Return the count for the node's taint set."""
-        return self._counts[self.columns.taint_codes[row]]
+        return self._counts[row]

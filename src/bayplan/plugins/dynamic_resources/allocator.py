@@ -247,8 +247,6 @@ class Allocator:
                 continue
             if not checks.is_selectable(self._claims[claim], checked, device):
                 continue
-            if self._features.consumable_capacity and not self._has_capacity(device, checked):
-                continue
             undo = self._take(claim, checked, device, pool, must=False)
             if undo is None:
                 continue

@@ -100,11 +100,8 @@ def _outside(amount: Quantity, valid: CapacityRequestPolicyRange) -> bool:
     return (amount.value() - start) % parse_quantity(valid.step).value() != 0
 
 
-NOTHING = Quantity(0)
-
-
 class CounterUse:
-    """The counters that a search consumes, in addition to those that existing allocations consume.
+    """The remaining counters of pools: without those that existing allocations consume, and those that a search does.
 
     As upstream, pools are identified by name without the driver: if two drivers have pools of the same name, the
     counters of the pool that is evaluated first count for both.
@@ -112,45 +109,37 @@ class CounterUse:
 
     def __init__(self, use: DeviceUse) -> None:
         self._use = use
-        self._available: dict[str, CounterSets] = {}
-        self._drawn: dict[str, CounterSets] = {}
+        # By name of a pool. Amounts are negative if too much was allocated.
+        self._remaining: dict[str, CounterSets] = {}
 
     def draw(self, device: PoolDevice, pool: Pool) -> bool:
         """Consume a device's counters; return False, and consume nothing, if they are insufficient."""
-        name = pool.id[1]
-        available = self._available.get(name)
-        if available is None:
-            available = self._available[name] = self._remaining(pool)
-        drawn = self._drawn.setdefault(name, {})
-        for counter_set, counters in device.consumes:
-            mine = drawn.setdefault(counter_set, {})
-            for counter, amount in counters.items():
-                mine[counter] = mine[counter] + amount if counter in mine else amount
-        for counter_set, left in available.items():
-            mine = drawn.get(counter_set, {})
-            if any(amount < mine.get(counter, NOTHING) for counter, amount in left.items()):
-                self.release(device, pool)
-                return False
+        remaining = self._remaining.get(pool.id[1])
+        if remaining is None:
+            remaining = self._remaining[pool.id[1]] = self._without_allocated(pool)
+        _consume(device, remaining)
+        if any(amount.sign() < 0 for counters in remaining.values() for amount in counters.values()):
+            self.release(device, pool)
+            return False
         return True
 
     def release(self, device: PoolDevice, pool: Pool) -> None:
         """Undo `draw`."""
-        drawn = self._drawn[pool.id[1]]
-        for counter_set, counters in device.consumes:
-            mine = drawn[counter_set]
-            for counter, amount in counters.items():
-                mine[counter] = mine[counter] - amount
+        _consume(device, self._remaining[pool.id[1]], -1)
 
-    def _remaining(self, pool: Pool) -> CounterSets:
-        """Return the remaining amounts of a pool's counters; negative if too much was allocated."""
-        left = {name: dict(counters) for name, counters in pool.counter_sets.items()}
+    def _without_allocated(self, pool: Pool) -> CounterSets:
+        remaining = {name: dict(counters) for name, counters in pool.counter_sets.items()}
         for slice_ in (*pool.slices, *pool.elsewhere):
             for device in slice_.devices:
-                if not device.consumes or not self._use.is_allocated(device.id):
-                    continue
-                for counter_set, counters in device.consumes:
-                    amounts = left.get(counter_set, {})
-                    for counter, amount in counters.items():
-                        if counter in amounts:
-                            amounts[counter] = amounts[counter] - amount
-        return left
+                if device.consumes and self._use.is_allocated(device.id):
+                    _consume(device, remaining)
+        return remaining
+
+
+def _consume(device: PoolDevice, remaining: CounterSets, times: int = 1) -> None:
+    """Consume a device's counters (1), or release them (-1), as far as they exist."""
+    for counter_set, counters in device.consumes:
+        amounts = remaining.get(counter_set, {})
+        for counter, amount in counters.items():
+            if counter in amounts:
+                amounts[counter] = amounts[counter] - amount if times > 0 else amounts[counter] + amount

@@ -17,15 +17,15 @@ from bayplan.objects.selectors import CompiledNodeSelector, compile_node_selecto
 from bayplan.plugins.dynamic_resources.claim_binding import binding_deadline_ns, binding_failed
 from bayplan.plugins.dynamic_resources.claims import ClaimsUnusable, ClaimTracker, pod_claims, uid_of
 from bayplan.plugins.dynamic_resources.extended_resources import (
-    SpecialClaims,
     is_served_by_devices,
     make_special_claim,
+    owners_of_special_claim,
     requested_resources,
 )
 from bayplan.plugins.dynamic_resources.features import AllocationFeatures
 from bayplan.plugins.verdict_texts import VerdictTexts
 from bayplan.state.device_classes import DeviceClassResolver
-from bayplan.state.object_catalog import ObjectCatalog
+from bayplan.state.object_catalog import ObjectCatalog, ObjectGroups
 
 
 class Variant(msgspec.Struct, frozen=True, eq=False):
@@ -94,7 +94,7 @@ class Preparation:
     ) -> None:
         self._catalog = catalog
         self._tracker = tracker
-        self._special_claims = SpecialClaims(tracker)
+        self._special_claims = ObjectGroups(catalog, ResourceClaim, owners_of_special_claim)
         self._classes = classes
         self._features = features
         self._binding_timeout_ns = binding_timeout_ns
@@ -108,7 +108,7 @@ class Preparation:
             cycle.answer = unresolvable(str(problem))
             return
         if is_served_by_devices(pod, self._classes):
-            special = self._special_claims.find(pod) or make_special_claim(pod)
+            special = self._find_special_claim(pod) or make_special_claim(pod)
             claims.append(special)
         if not claims:
             return
@@ -129,6 +129,13 @@ class Preparation:
         if self._features.binding_conditions:
             self._check_conditions(cycle, now_ns)
         cycle.answer = PreFilterResult((cycle,))
+
+    def _find_special_claim(self, pod: Pod) -> ResourceClaim | None:
+        """Return the special claim that an earlier attempt created for a pod: the one that was added first, or None."""
+        keys = self._special_claims.keys((pod.metadata.name, pod.metadata.uid))
+        if len(keys) > 1:
+            keys = [key for key in self._catalog.keys(ResourceClaim) if key in keys]
+        return next(map(self._tracker.get, keys), None)
 
     def _check_claim(self, claim: ResourceClaim, *, is_special: bool) -> Status | None:
         """Return why a claim can't be allocated now, or None."""

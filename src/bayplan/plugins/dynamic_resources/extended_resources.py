@@ -20,7 +20,6 @@ from bayplan.objects.resource import (
     ResourceClaimSpec,
 )
 from bayplan.objects.resource_names import is_dra_extended
-from bayplan.plugins.dynamic_resources.claims import ClaimTracker
 from bayplan.plugins.dynamic_resources.device_requests import EXACT_COUNT
 from bayplan.state.device_classes import DeviceClassResolver
 from bayplan.state.resource_table import FIRST_RESOURCES
@@ -63,50 +62,7 @@ def is_served_by_devices(pod: Pod, classes: DeviceClassResolver | None) -> bool:
     return any(classes.get(name) is not None for name in requested_resources(pod))
 
 
-class SpecialClaims:
-    """The special claims of a cluster by owner, updated from the claims written since the last call."""
-
-    def __init__(self, tracker: ClaimTracker) -> None:
-        self._tracker = tracker
-        self._seen: tuple[int, int, int] | None = None
-        # By key of a special claim, its owners; by owner, the keys of its special claims.
-        self._owners: dict[str, list[tuple[str, str]]] = {}
-        self._keys: dict[tuple[str, str], dict[str, None]] = {}
-
-    def find(self, pod: Pod) -> ResourceClaim | None:
-        """Return the special claim that an earlier attempt created for a pod, or None."""
-        self._refresh()
-        keys = self._keys.get((pod.metadata.name, pod.metadata.uid), {})
-        if len(keys) > 1:
-            # Return the claim that was added first.
-            return next(claim for claim in self._tracker.all() if claim.key in keys)
-        for key in keys:
-            return self._tracker.get(key)
-        return None
-
-    def _refresh(self) -> None:
-        tracker, seen = self._tracker, self._seen
-        if tracker.version == seen:
-            return
-        changed = tracker.changed_since(seen) if seen is not None else None
-        self._seen = tracker.version
-        if changed is None:
-            self._owners.clear()
-            self._keys.clear()
-        for key in [claim.key for claim in tracker.all()] if changed is None else changed[0]:
-            for owner in self._owners.pop(key, ()):
-                del self._keys[owner][key]
-                if not self._keys[owner]:
-                    del self._keys[owner]
-            claim = tracker.get(key)
-            owners = _owners_of_special_claim(claim) if claim is not None else []
-            if owners:
-                self._owners[key] = owners
-                for owner in owners:
-                    self._keys.setdefault(owner, {})[key] = None
-
-
-def _owners_of_special_claim(claim: ResourceClaim) -> list[tuple[str, str]]:
+def owners_of_special_claim(claim: ResourceClaim) -> list[tuple[str, str]]:
     """Return the names and UIDs of the pods whose special claim this is, without duplicates; empty for other claims."""
     metadata = claim.metadata
     if metadata.annotations.get(ANNOTATION) != "true":

@@ -25,7 +25,7 @@ from bayplan.plugins.dynamic_resources.claims import ClaimTracker
 from bayplan.plugins.dynamic_resources.device_requests import RequestChecks
 from bayplan.plugins.dynamic_resources.device_use import DeviceUse, PoolId
 from bayplan.plugins.dynamic_resources.features import AllocationFeatures
-from bayplan.plugins.dynamic_resources.pools import AllocationFailed, PoolCatalog, PoolSlice, read_slices
+from bayplan.plugins.dynamic_resources.pools import AllocationFailed, Pool, PoolCatalog, PoolSlice, read_slices
 from bayplan.state.arrays import Codes, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.row_log import RowLog
@@ -144,7 +144,7 @@ class NodeAllocator:
         self._rules: tuple[DeviceTaintRule, ...] = ()
         self._pools = PoolCatalog((), partitionable_devices=features.partitionable_devices)
         self._node_position = -1
-        self._pools_at: dict[int, tuple[PoolId, ...]] = {}
+        self._pools_at: dict[int, tuple[Pool, ...]] = {}
         # The values are dictionaries, because sets have no defined order.
         self._rows_with: dict[PoolId, dict[int, None]] = {}
         self._solutions: OrderedDict[bytes, NodeSolutions] = OrderedDict()
@@ -185,18 +185,18 @@ class NodeAllocator:
     def _find_pools(self, row: int) -> None:
         """Record which pools the node of a row can use."""
         for pool in self._pools_at.pop(row, ()):
-            del self._rows_with[pool][row]
+            del self._rows_with[pool.id][row]
         node = self._cluster.nodes.nodes[row]
         if node is None:
             return
         try:
-            found = tuple([pool.id for pool in self._pools.pools_of(node)])
+            found = self._pools.pools_of(node)
         except ValueError:
             # Every search on this node raises the error again.
             return
         self._pools_at[row] = found
         for pool in found:
-            self._rows_with.setdefault(pool, {})[row] = None
+            self._rows_with.setdefault(pool.id, {})[row] = None
 
     def _read_slices(self) -> None:
         rules = tuple(self._catalog.all(DeviceTaintRule)) if self._taint_rules else ()
@@ -238,8 +238,9 @@ class NodeAllocator:
             SearchTimedOut: the search took too many steps.
         """
         self.searches += 1
+        pools = self._pools_at.get(self._cluster.nodes.row_of[node.metadata.name])
         try:
-            pools = self._pools.pools_of(node)
+            pools = self._pools.pools_of(node) if pools is None else pools
         except ValueError as problem:
             raise AllocationFailed(f"gather pool information: {problem}") from problem
         checks = RequestChecks(self.features, self._use, self._catalog, node)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from bayplan.base.errors import InvariantError
-from bayplan.framework.rule import ScoreRule
 from bayplan.framework.status import ERROR_BIT, UNRESOLVABLE_BIT
 from bayplan.objects.node import Node
 from bayplan.plugins.dynamic_resources.allocator import ChosenClaim, SearchTimedOut
@@ -23,7 +20,6 @@ from bayplan.plugins.dynamic_resources.node_allocator import (
     preference,
 )
 from bayplan.plugins.dynamic_resources.pools import AllocationFailed
-from bayplan.plugins.normalize_score import StretchedScoreRule
 from bayplan.state.arrays import Bools, Codes, Index, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.device_classes import DeviceClassResolver
@@ -99,11 +95,11 @@ class NodeFilter:
         """Return the indexes of the claims that led to a node's verdict because the node can't use them."""
         return _unavailable(cycle, node) if cycle.texts.text(verdict) == NOT_AVAILABLE else []
 
-    def preferences(self, cycle: CycleClaims, raw: Ints) -> None:
-        """Write a score for each node, by the rank of the alternatives that are or would be allocated there."""
-        raw[:] = 0
+    def preferences(self, cycle: CycleClaims) -> Ints:
+        """Return int64[capacity]: each node's score, by the rank of the alternatives that are or would be allocated there."""
+        raw = np.zeros(self._cluster.nodes.capacity, dtype=np.int64)
         if not cycle.wants_allocation or not has_alternatives(cycle.claims):
-            return
+            return raw
         allocated = sum(
             preference(claim, {result.request for result in claim.status.allocation.devices.results})
             for claim in cycle.claims
@@ -114,6 +110,7 @@ class NodeFilter:
             if not _needs_nothing(cycle, names):
                 here = kinds == kind
                 raw[here] = self._solutions(cycle, names).preferences[here] + allocated
+        return raw
 
     def _nodes_by_kind(self, cycle: CycleClaims) -> tuple[Index, list[tuple[str, ...]]]:
         """Return the kind of each node, and for each kind the resources that its nodes can provide only as devices.
@@ -183,54 +180,3 @@ def _unavailable(cycle: CycleClaims, node: Node) -> list[int]:
         if place in cycle.unready
         or (selector is not None and not selector.matches(node.metadata.labels, node.metadata.name))
     ]
-
-
-class NoPreference(ScoreRule):
-    """Scores 0 on every node."""
-
-    def score(self, row: int) -> int:
-        """Return 0."""
-        return 0
-
-    def score_all(self, raw: Ints) -> None:
-        """Score every node 0."""
-        np.asarray(raw)[:] = 0
-
-
-class PreferredDevices(StretchedScoreRule):
-    """Scores nodes by the rank of the alternatives that would be allocated for a pod's claims.
-
-    Args:
-        nodes: evaluates the claims on nodes.
-        find_cycle: returns the claims of the current cycle, or None.
-        cluster: the state.
-    """
-
-    def __init__(self, nodes: NodeFilter, find_cycle: Callable[[], CycleClaims | None], cluster: ClusterState) -> None:
-        super().__init__(cluster.columns)
-        self.evaluates_arrays = True
-        self._filter = nodes
-        self._find_cycle = find_cycle
-        self._cycle: CycleClaims | None = None
-
-    def refresh(self) -> bool:
-        """Look up the claims of the current cycle; return whether they changed."""
-        known, self._cycle = self._cycle, self._find_cycle()
-        return self._cycle is not known
-
-    def score(self, row: int) -> int:
-        """Score a node."""
-        raw = np.zeros(self.columns.capacity, dtype=np.int64)
-        self.score_all(raw)
-        return raw.item(row)
-
-    def score_all(self, raw: Ints) -> None:
-        """Score all nodes."""
-        if self._cycle is None:
-            np.asarray(raw)[:] = 0
-        else:
-            self._filter.preferences(self._cycle, np.asarray(raw))
-
-    def score_rows(self, rows: list[int], raw: Ints) -> None:
-        """Score all nodes, which costs little more than scoring these rows."""
-        self.score_all(raw)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 import msgspec
 import numpy as np
@@ -49,25 +48,23 @@ from bayplan.plugins.dynamic_resources.extended_resources import (
 )
 from bayplan.plugins.dynamic_resources.features import allocation_features
 from bayplan.plugins.dynamic_resources.node_allocator import NodeAllocator
-from bayplan.plugins.dynamic_resources.node_filter import NodeFilter, NoPreference, PreferredDevices
+from bayplan.plugins.dynamic_resources.node_filter import NodeFilter
 from bayplan.plugins.dynamic_resources.pools import AllocationFailed
-from bayplan.state.arrays import Codes
+from bayplan.plugins.normalize_score import StretchedArrayRule
+from bayplan.state.arrays import Codes, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.device_classes import DeviceClassResolver
+from bayplan.state.views import Rows
 
 STATE_KEY = "DynamicResources"
 RESERVED_KEY = "DynamicResources/reserved"
+"""Cycle state key of the claims with the allocations that Reserve chose, by index in the cycle's claims."""
+
 UPDATES_KEY = "DynamicResources/updates"
 NO_CLAIMS = "no new claims to deallocate"
 NOT_FOUND = "not found"
 STATE_MISSING = 1 | ERROR_BIT
 MAX_CACHED_CYCLES = 256
-
-
-class Reservation(msgspec.Struct, frozen=True, eq=False):
-    """The claims with the allocations that Reserve chose, by index in the cycle's claims."""
-
-    claims: dict[int, ResourceClaim]
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,11 +234,20 @@ class DynamicResources(
 
     # Score.
 
+    def score_reads(self, spec: DynamicResourcesSpec) -> Reads:
+        """Return OBJECTS for pods whose claims may list alternatives: they are scored in every cycle."""
+        return Reads.OBJECTS if spec.pod is not None and spec.pod.spec.resource_claims else self.reads
+
     def score_rule(self, spec: DynamicResourcesSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule that scores the alternatives to allocate; without claims, it scores every node 0."""
-        if spec.pod is None or not self._features.prioritized_list:
-            return NoPreference(cluster.columns)
-        return PreferredDevices(self._node_filter, partial(self._cycles.get, spec.key), cluster)
+        """Return the rule with which the largest score becomes 100."""
+        return StretchedArrayRule(self, spec, cluster)
+
+    def score(self, spec: DynamicResourcesSpec, params: Params | None, rows: Rows) -> Ints:
+        """Score nodes by the rank of the alternatives that would be allocated for the claims of the current cycle."""
+        cycle = self._cycles.get(spec.key)
+        if cycle is None or not self._features.prioritized_list:
+            return np.zeros(len(rows), dtype=np.int64)
+        return self._node_filter.preferences(cycle)[rows.row_numbers()]
 
     def score_error(self, spec: DynamicResourcesSpec, params: Params | None) -> str:
         """Return an error if PreFilter did not run, as upstream does."""
@@ -273,28 +279,25 @@ class DynamicResources(
             return error(str(problem))
         for claim in claims.values():
             self._tracker.signal(claim)
-        state.write(RESERVED_KEY, Reservation(claims))
+        state.write(RESERVED_KEY, claims)
         return SUCCESS
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """Release the allocations that Reserve recorded as in flight, and revert the claims that PreBind wrote."""
-        reservation = state.read(RESERVED_KEY, Reservation)
-        if reservation is not None:
-            for claim in reservation.claims.values():
-                self._tracker.release(uid_of(claim))
-                self._tracker.restore(claim.key)
-            state.delete(RESERVED_KEY)
+        for claim in _reserved_claims(state).values():
+            self._tracker.release(uid_of(claim))
+            self._tracker.restore(claim.key)
+        state.delete(RESERVED_KEY)
         for item in state.read(UPDATES_KEY, tuple) or ():
             self._tracker.restore(item.key)
         state.delete(UPDATES_KEY)
 
     def reserved(self, state: CycleState) -> Mapping[str, object]:
         """Return ``devices``: for each claim of the pod's spec, the allocated devices of its requests."""
-        reservation = state.read(RESERVED_KEY, Reservation)
-        if reservation is None:
+        if state.read(RESERVED_KEY, dict) is None:
             return {}
         devices: dict[str, object] = {}
-        for claim in reservation.claims.values():
+        for claim in _reserved_claims(state).values():
             if claim.metadata.name != IN_MEMORY_NAME and claim.status.allocation is not None:
                 # If a pod refers to a claim twice, the first allocation is the one in flight.
                 devices.setdefault(
@@ -307,8 +310,7 @@ class DynamicResources(
         cycle = state.read(STATE_KEY, CycleClaims)
         if cycle is None:
             return SUCCESS if self._pre_filters else error(NOT_FOUND)
-        reservation = state.read(RESERVED_KEY, Reservation)
-        chosen = reservation.claims if reservation is not None else {}
+        chosen = _reserved_claims(state)
         written, special_key = [], ""
         try:
             for place, claim in enumerate(cycle.claims):
@@ -373,3 +375,7 @@ class DynamicResources(
         except ClaimsUnusable:
             return False
         return True
+
+
+def _reserved_claims(state: CycleState) -> dict[int, ResourceClaim]:
+    return state.read(RESERVED_KEY, dict) or {}

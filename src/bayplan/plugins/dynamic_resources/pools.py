@@ -141,7 +141,6 @@ class PoolCatalog:
         # Pools of network-attached devices are the same for many nodes: with 128 devices for all nodes, the pools of a
         # node take 11 us instead of 33.
         self._built: dict[tuple[PoolId, tuple[int, ...]], Pool] = {}
-        self._of_node: dict[str, tuple[Node, tuple[Pool, ...]]] = {}
         for slice_ in slices:
             spec = slice_.source.spec
             self._by_pool.setdefault(slice_.pool, []).append(slice_)
@@ -156,18 +155,13 @@ class PoolCatalog:
         Raises:
             ValueError: a node selector is invalid.
         """
-        known = self._of_node.get(node.metadata.name)
-        if known is not None and known[0] is node:
-            return known[1]
         found: dict[PoolId, list[PoolSlice]] = {}
         for slice_ in (*self._on_node.get(node.metadata.name, ()), *self._shared):
             if self._is_relevant(slice_, node):
                 _add_slice(found, slice_)
         pools = [pool for entry in found.items() if (pool := self._pool(*entry)) is not None]
         pools.sort(key=lambda pool: (_has_binding_conditions(pool), pool.id))
-        answer = tuple(pools)
-        self._of_node[node.metadata.name] = (node, answer)
-        return answer
+        return tuple(pools)
 
     def _is_relevant(self, slice_: PoolSlice, node: Node) -> bool:
         spec = slice_.source.spec

@@ -20,7 +20,6 @@ from bayplan.plugins.csi_migration import (
     MIGRATED,
     TranslationError,
     in_tree_plugin,
-    is_migratable,
     translate_inline_volume,
 )
 from bayplan.plugins.node_volume_limits.attached_volumes import AttachedVolumes
@@ -127,7 +126,7 @@ class NodeVolumeLimits(VolumePlugin, PreFilterPlugin[PodVolumes], FilterPlugin[P
 
 
 def _may_count(spec: PodVolumes) -> bool:
-    return spec.has_claims or any(is_migratable(volume.source) for volume in spec.volumes)
+    return spec.has_claims or any(in_tree_plugin(volume.source) for volume in spec.volumes)
 
 
 @dataclass(frozen=True)
@@ -258,7 +257,7 @@ def is_schedulable_after_pod_deleted(pod: Pod, left: Pod, new: Pod | None) -> bo
     if not left.spec.node_name and not left.status.nominated_node_name:
         return False
     return any(
-        volume.persistent_volume_claim is not None or volume.ephemeral is not None or is_migratable(volume)
+        volume.persistent_volume_claim is not None or volume.ephemeral is not None or in_tree_plugin(volume)
         for volume in left.spec.volumes
     )
 

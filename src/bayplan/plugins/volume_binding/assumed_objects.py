@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
 from bayplan.objects.meta import ObjectReference
@@ -34,13 +33,8 @@ class AssumedObjects(Generic[T]):
 
     def get(self, key: str) -> T | None:
         """Return an object by its key, or None: the assumed version if there is one, else that of the cluster."""
-        item = self._catalog.get(self._kind, key)
-        return None if item is None else self.latest(key, item)
-
-    def latest(self, key: str, item: T) -> T:
-        """Return the assumed version of an object, or the object itself if none is assumed or the object is newer."""
-        entry = self._assumed.get(key)
-        if entry is None:
+        item, entry = self._catalog.get(self._kind, key), self._assumed.get(key)
+        if item is None or entry is None:
             return item
         base, assumed = entry
         version = item.metadata.resource_version
@@ -69,13 +63,6 @@ class AssumedObjects(Generic[T]):
         """Drop the assumed version of an object, if there is one."""
         if self._assumed.pop(key, None) is not None:
             self.version += 1
-
-
-class Reservation(msgspec.Struct, frozen=True):
-    """The objects that a pod's binding writes: volumes with the keys of their claims, and claims to provision."""
-
-    volumes: tuple[tuple[str, PersistentVolume], ...]
-    claims: tuple[PersistentVolumeClaim, ...]
 
 
 def volume_for_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:

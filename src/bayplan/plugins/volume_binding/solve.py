@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 import msgspec
 import numpy as np
 
+from bayplan.base.go_sort import sort_slice
 from bayplan.framework.status import Status, error, unresolvable
-from bayplan.objects.quantity import value
+from bayplan.objects.quantity import Quantity, value
 from bayplan.objects.selectors import EVERYTHING, SelectorError, compile_label_selector
 from bayplan.objects.storage import (
     CSIDriver,
@@ -33,13 +34,13 @@ from bayplan.plugins.pod_claims import (
     claim_not_found,
     class_of_claim,
     ownership_error,
+    storage_amount,
 )
 from bayplan.plugins.volume_binding.assumed_objects import AssumedObjects
 from bayplan.plugins.volume_binding.matching import (
     Reach,
     ReachableRows,
     affinity_reach,
-    by_size,
     choose_volume,
     label_reach,
     topology_reach,
@@ -86,14 +87,12 @@ class VolumeNeeds(msgspec.Struct, frozen=True):
 
     Attributes:
         bound: for each bound claim, the nodes that can access its volume.
-        delayed: the claims that wait for their first consumer.
-        classes: the storage classes of the delayed claims, in the same order.
+        delayed: the claims that wait for their first consumer, each with its storage class.
         versions: the versions of the other objects that are read, and of the assumed volumes.
     """
 
     bound: tuple[BoundVolume, ...]
-    delayed: tuple[PersistentVolumeClaim, ...]
-    classes: tuple[StorageClass, ...]
+    delayed: tuple[tuple[PersistentVolumeClaim, StorageClass], ...]
     versions: tuple[int, ...] = ()
 
 
@@ -133,8 +132,7 @@ def find_needs(
     `migration`: whether nodes may access in-tree volumes through CSI drivers.
     """
     bound: list[BoundVolume] = []
-    delayed: list[PersistentVolumeClaim] = []
-    classes: list[StorageClass] = []
+    delayed: list[tuple[PersistentVolumeClaim, StorageClass]] = []
     immediate = False
     for volume in spec.volumes:
         if volume.claim is None:
@@ -155,8 +153,7 @@ def find_needs(
             # scheduler.
             immediate = True
         else:
-            delayed.append(claim)
-            classes.append(storage_class)
+            delayed.append((claim, storage_class))
     if immediate:
         return unresolvable(UNBOUND_IMMEDIATE)
     versions: tuple[int, ...] = ()
@@ -165,7 +162,7 @@ def find_needs(
     if delayed:
         kinds = (PersistentVolume, CSIDriver, CSIStorageCapacity)
         versions = (*versions, *(catalog.version(kind) for kind in kinds), volumes.version)
-    return VolumeNeeds(tuple(bound), tuple(delayed), tuple(classes), versions)
+    return VolumeNeeds(tuple(bound), tuple(delayed), versions)
 
 
 def _bound_volume(volume: PersistentVolume, *, migration: bool) -> BoundVolume:
@@ -247,21 +244,22 @@ class _Solving:
         solution, count = self.solution, self._cluster.nodes.count
         everywhere = np.ones(count, dtype=np.bool_)
         unrejected = everywhere
-        unselected: list[PersistentVolumeClaim] = []
-        wanted: list[tuple[PersistentVolumeClaim, Bools]] = []
-        for claim in needs.delayed:
+        unselected: list[tuple[PersistentVolumeClaim, StorageClass]] = []
+        wanted: list[tuple[PersistentVolumeClaim, StorageClass, Bools]] = []
+        for claim, storage_class in needs.delayed:
             node_name = claim.metadata.annotations.get(SELECTED_NODE)
             if node_name is None:
-                unselected.append(claim)
+                unselected.append((claim, storage_class))
                 continue
-            wanted.append((claim, everywhere))
+            wanted.append((claim, storage_class, everywhere))
             selected = np.zeros(count, dtype=np.bool_)
             row = self._cluster.nodes.row_of.get(node_name)
             if row is not None:
                 selected[row] = True
             unrejected = unrejected & selected
         solution.flags[~unrejected] |= BIND_CONFLICT
-        for claim in by_size(unselected):
+        # Equal sizes are in the order of Go's unstable sort.
+        for claim, storage_class in sort_slice(unselected, _requested_storage):
             try:
                 selector = EVERYTHING if claim.spec.selector is None else compile_label_selector(claim.spec.selector)
             except SelectorError as problem:
@@ -271,10 +269,9 @@ class _Solving:
                 return
             choice = choose_volume(claim, selector, volumes_for(claim), self._reachable, count, solution.static)
             solution.static.append(choice)
-            wanted.append((claim, choice.picks == NOTHING))
-        classes = {id(claim): storage_class for claim, storage_class in zip(needs.delayed, needs.classes, strict=True)}
-        for claim, rows in wanted:
-            unrejected = self._check_provision(claim, classes[id(claim)], rows, unrejected)
+            wanted.append((claim, storage_class, choice.picks == NOTHING))
+        for claim, storage_class, rows in wanted:
+            unrejected = self._check_provision(claim, storage_class, rows, unrejected)
 
     def _check_provision(
         self, claim: PersistentVolumeClaim, storage_class: StorageClass, wanted: Bools, unrejected: Bools
@@ -318,6 +315,10 @@ class _Solving:
             and limit >= size
         ]
         return sorted(found, key=lambda item: item.key)
+
+
+def _requested_storage(delayed: tuple[PersistentVolumeClaim, StorageClass]) -> Quantity:
+    return storage_amount(delayed[0].spec.resources.requests)
 
 
 def volume_limit(capacity: CSIStorageCapacity) -> int | None:
