@@ -162,7 +162,8 @@ class Totals:
                 for row in range(count):
                     total[row] += weight * values[row]
         for row in range(count):
-            total[row] = total[row] if feasible[row] else -1
+            # -1 has all bits set. Unlike a choice between the total and -1, this is vectorised.
+            total[row] |= 0 if feasible[row] else -1
         self._best.begin(total, count)
 
     def _allocate(self) -> None:
