@@ -213,3 +213,12 @@ def test_an_update_irrelevant_to_scheduling_is_not_logged() -> None:
     state.update_node(node.label(disk="ssd").obj())
     assert state.node_log.end == end + 1
     assert np.array_equal(state.nodes.alive[:1], [True])
+
+
+def test_pods_with_equal_requests_share_a_footprint() -> None:
+    state = ClusterState()
+    first, same = (state.pod_info(make_pod(name).req(cpu="1").obj()) for name in ("first", "same"))
+    port = state.pod_info(make_pod("port").req(cpu="1").host_port(80).obj())
+    other = state.pod_info(make_pod("other").req(cpu="2").obj())
+    assert first.footprint is same.footprint
+    assert len({id(info.footprint) for info in (first, port, other)}) == 3

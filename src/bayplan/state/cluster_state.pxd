@@ -14,7 +14,7 @@ cdef class ClusterState:
     cdef public RowLog usage_log, node_log, pod_log
     cdef public dict _classes
     cdef public object _account, _largest_sum, small
-    cdef object _journal
+    cdef object _journal, _footprints
     cdef object __weakref__
 
     @cython.locals(footprint=Footprint)

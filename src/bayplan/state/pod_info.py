@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -29,12 +29,15 @@ _UNKNOWN = -(1 << 63)
 """Value of a start time that has not been computed yet."""
 
 
+Amounts: TypeAlias = tuple[tuple[int, int], ...]
+"""Amounts other than 0, as (row of the usage matrix, amount) pairs in ascending order."""
+
+
 class Footprint:
-    """The resources that a pod takes on its node; shared by all pods with the same spec.
+    """The resources that a pod takes on its node; shared by all pods with the same resources.
 
     Args:
-        amounts: the amounts other than 0, as (row of the usage matrix, amount) pairs in ascending order (see `POD_COUNT`
-            and the following).
+        amounts: the amounts (see `POD_COUNT` and the following).
         host_ports: the used host ports.
 
     Attributes:
@@ -43,7 +46,7 @@ class Footprint:
         largest: the largest amount (see `largest_amount`), which bounds sums.
     """
 
-    def __init__(self, amounts: tuple[tuple[int, int], ...], host_ports: tuple[HostPort, ...]) -> None:
+    def __init__(self, amounts: Amounts, host_ports: tuple[HostPort, ...]) -> None:
         self.amounts = amounts
         self.host_ports = host_ports
         entries = np.empty((2, len(amounts)), dtype=np.int64)
@@ -52,7 +55,7 @@ class Footprint:
             self.entries[0, index], self.entries[1, index] = amounts[index]
         self.largest = largest_amount(entries[1])
 
-    def __reduce__(self) -> tuple[type[Footprint], tuple[tuple[tuple[int, int], ...], tuple[HostPort, ...]]]:
+    def __reduce__(self) -> tuple[type[Footprint], tuple[Amounts, tuple[HostPort, ...]]]:
         return Footprint, (self.amounts, self.host_ports)
 
     @property
