@@ -70,6 +70,11 @@ def widget(**spec: object) -> dict[str, object]:
         pytest.param([config_map(), config_map("d")], ["", ""], id="two of them"),
         pytest.param([config_map(), config_map()], ["", "the same object as"], id="one object twice"),
         pytest.param([config_map() | {"dat": {}}], ['unknown field "dat"'], id="a missing field"),
+        pytest.param(
+            [config_map(managedFields=[{"manager": "a", "operation": "Update", "fieldsV1": {"f:metadata": 1}}])],
+            [""],
+            id="managed fields that are invalid are ignored",
+        ),
         pytest.param([config_map("A")], ["metadata.name: Invalid value"], id="an invalid name"),
         pytest.param(
             [config_map(namespace="shop")], ['namespaces "shop" not found'], id="a namespace that does not exist"
