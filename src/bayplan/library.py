@@ -218,7 +218,7 @@ class Cluster:
                 continue
             node = self._host.node(name)
             if node is None:
-                raise InputError(f"no pod {key} and no node {name}")
+                raise InputError("remove()", wanted="a pod or node of the cluster", got=f"'{name}'")
             self._host.handle(node, None)
 
     def node_of(self, pod: str) -> str | None:

@@ -92,6 +92,12 @@ def test_an_invalid_shape_is_refused(text: str) -> None:
         parse_shape(text, cluster_of(*FULL).state)
 
 
+def test_a_misspelt_node_in_a_shape_is_suggested() -> None:
+    cluster = cluster_of(node("node-one"))
+    with pytest.raises(InputError, match="expected a node of this cluster, got 'node-ome'; try 'like=node-one'"):
+        parse_shape("like=node-ome", cluster.state)
+
+
 def test_prices_are_parsed_per_instance_type() -> None:
     assert parse_prices(["m5.large=0.1", "n=1=2"]) == {"m5.large": 0.1, "n=1": 2.0}
     with pytest.raises(InputError, match="NAME=PRICE"):

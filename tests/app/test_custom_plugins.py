@@ -82,11 +82,31 @@ class Nothing:
     """Is no plugin."""
 '''
 
+QUEUE_PLUGINS = """
+from bayplan import PerNodePlugin
+from bayplan.framework.events import ActionType, ClusterEvent, EventResource
+from bayplan.framework.plugin import PreEnqueuePlugin
+
+
+class FailsInGate(PreEnqueuePlugin):
+    def pre_enqueue(self, pod):
+        return {}["gate"]
+
+
+class FailsInHint(PerNodePlugin):
+    def filter_node(self, pod, node):
+        return "not p" if pod.metadata.name == "p" else None
+
+    def events_to_register(self):
+        return [(ClusterEvent(EventResource.ASSIGNED_POD, ActionType.ADD), lambda pod, old, new: {}["hint"])]
+"""
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "cluster.yaml").write_text(NODES)
     (tmp_path / "racks.py").write_text(PLUGIN)
+    (tmp_path / "queue_plugins.py").write_text(QUEUE_PLUGINS)
     (tmp_path / "broken.py").write_text("import bayplan\n\ndef f(:\n")
     (tmp_path / "raises.py").write_text("x = {}\ny = x['z']\n")
     (tmp_path / "ends.py").write_text("import sys\n\nsys.exit(3)\n")
@@ -205,6 +225,11 @@ def test_a_plugin_runs_in_every_profile(folder: Path) -> None:
             id="a plugin whose constructor fails",
         ),
         pytest.param(
+            "queue_plugins.py:FailsInGate",
+            "{folder}/queue_plugins.py:9 the plugin failed in pre_enqueue() (plugin FailsInGate, pod default/p): KeyError: 'gate'",
+            id="a plugin that fails in PreEnqueue",
+        ),
+        pytest.param(
             "NodePort",
             "expected FILE.py:CLASS, or the name of an installed plugin, got an unknown name; try 'NodePorts'",
             id="a misspelt name",
@@ -215,6 +240,15 @@ def test_an_invalid_plugin_option_is_refused_with_a_suggestion(folder: Path, plu
     with pytest.raises(PluginError) as refused:
         placed(folder, plugin)
     assert want.format(folder=folder) in str(refused.value)
+
+
+def test_the_error_of_a_queueing_hint_names_the_waiting_pod_not_that_of_the_cycle(folder: Path) -> None:
+    cluster = folder / "cluster.yaml"
+    cluster.write_text(NODES + "---\n" + NODES.rpartition("---\n")[2].replace("name: p", "name: q"))
+    with pytest.raises(PluginError) as failed:
+        placed(folder, "queue_plugins.py:FailsInHint")
+    want = "queue_plugins.py:17 the plugin failed in <lambda>() (plugin FailsInHint, pod default/p): KeyError: 'hint'"
+    assert want in str(failed.value)
 
 
 def test_a_repeated_plugin_is_refused(folder: Path) -> None:

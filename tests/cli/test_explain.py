@@ -309,3 +309,25 @@ def test_pods_of_the_bundled_example_are_explained_within_80_columns(
         text = capsys.readouterr().out
         assert text.startswith(key)
         assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("is_run", [False, True], ids=["files", "a result"])
+def test_an_abbreviated_node_is_suggested_for_a_pod_without_attempts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], *, is_run: bool
+) -> None:
+    gated = single_pod("gated", "1")
+    gated["spec"]["schedulingGates"] = [{"name": "example.com/wait"}]
+    objects = [node("ip-10-0-0-1.example"), node("ip-10-0-0-2.example"), gated]
+    path = tmp_path / "gated.json"
+    path.write_bytes(b"\n".join(msgspec.json.encode(each) for each in objects))
+    source = str(path)
+    if is_run:
+        assert main(["simulate", source, "--until", "1m", "--records", "full", "--out", str(tmp_path / "run")]) == 0
+        source = str(tmp_path / "run")
+    capsys.readouterr()
+    assert main(["explain", "gated", source, "--node", "ip-10-0-0"]) == 2
+    message = (
+        "--node: expected a node of the cluster, got 'ip-10-0-0'; try 'ip-10-0-0-1.example' or 'ip-10-0-0-2.example'"
+    )
+    assert message in capsys.readouterr().err
+    assert main(["explain", "gated", source, "--node", "ip-10-0-0-1.example"]) == 0

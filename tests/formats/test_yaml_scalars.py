@@ -41,6 +41,8 @@ from bayplan.formats.yaml_text import YamlError, parse
         pytest.param("100m", "100m", id="a quantity"),
         pytest.param("9223372036854775807", 2**63 - 1, id="the largest integer"),
         pytest.param("9223372036854775808", float(2**63), id="one more is a float"),
+        pytest.param("-" + "9" * 30, -1e30, id="thirty digits"),
+        pytest.param("9" * 5000, "9" * 5000, id="more digits than Python reads"),
         pytest.param("=", "=", id="the value tag of YAML 1.1 is a string"),
     ],
 )

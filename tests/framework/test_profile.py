@@ -55,12 +55,12 @@ def test_a_score_weight_of_0_counts_as_1(weight: int, want: int) -> None:
         pytest.param({"filter": [("Gone", 0)]}, "profile mine: plugin 'Gone' does not exist", id="an unknown plugin"),
         pytest.param(
             {"score": [("Filters", 1)]},
-            "profile mine: plugin Filters does not implement score: expected one of filter",
+            "profile mine: plugin Filters does not implement score: expected one of filter, got score",
             id="a plugin at a point that it does not implement",
         ),
         pytest.param(
             {"bind": [("Both", 0)]},
-            "profile mine: plugin Both does not implement bind: expected one of pre_filter, filter, score, reserve",
+            "profile mine: plugin Both does not implement bind: expected one of pre_filter, filter, score, reserve, got bind",
             id="a plugin of several points at a different one",
         ),
     ],

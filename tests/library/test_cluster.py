@@ -52,6 +52,11 @@ def test_a_fork_is_independent() -> None:
     cluster.state.check_invariants()
 
 
+def test_an_unknown_name_can_not_be_removed() -> None:
+    with pytest.raises(InputError, match=r"remove\(\): expected a pod or node of the cluster, got 'nobody'"):
+        three_nodes().remove("nobody")
+
+
 def test_open_accepts_plugins_only_by_name() -> None:
     class Quiet(PerNodePlugin):
         def filter_node(self, pod: Pod, node: NodeInfo) -> None: ...

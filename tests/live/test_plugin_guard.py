@@ -93,6 +93,8 @@ def test_a_failing_gate_keeps_the_pod_gated_until_the_next_event() -> None:
     cluster.run()
     assert cluster.nodes_of() == {"bad": "", "good": "n0"}
     assert cluster.host.status().queue["gated"] == 1
+    point, text = incidents(cluster)[0][:2]
+    assert (point, text.endswith(" for pod default/bad")) == ("PreEnqueue", True)
     plugin.how = "well"
     cluster.add(small_pod("other"))
     cluster.run()

@@ -11,6 +11,7 @@ import pytest
 
 from bayplan.base.errors import PluginFailure
 from bayplan.live.plugin_runner import MAX_RUNAWAYS, Overrun, PluginRunner
+from bayplan.testing.builders import make_pod
 from tests.apiserver.serving import wait_until
 
 
@@ -54,6 +55,21 @@ def test_a_call_is_cut_off_at_its_deadline() -> None:
     )
     assert runner.incidents()[0].overran
     assert runner.call("A", "Filter", lambda: "still works") == "still works"
+
+
+@pytest.mark.parametrize("point", ["PreEnqueue", "QueueSort", "QueueingHint"])
+def test_failures_outside_of_cycles_name_the_pod(point: str) -> None:
+    runner, pod = PluginRunner(0.05), make_pod("p").obj()
+    for function, text in (
+        (lambda pod: {}[pod.metadata.name], "KeyError: 'p' "),
+        (lambda pod: time.sleep(9), "cut off "),
+    ):
+        with pytest.raises(PluginFailure) as failed:
+            runner.call("A", point, function, pod)
+        assert str(failed.value).startswith(f'running {point} plugin "A": {text}')
+        assert str(failed.value).endswith(" for pod default/p")
+        assert runner.incidents()[-1].exception == failed.value.text
+    runner.close()
 
 
 def test_an_endless_loop_stops_after_its_deadline() -> None:

@@ -21,9 +21,8 @@ from bayplan.analysis.explanation import (
     Rejection,
 )
 from bayplan.analysis.free_amounts import free_amounts
+from bayplan.analysis.node_names import unknown_node
 from bayplan.analysis.run_source import RunSource
-from bayplan.base.errors import InputError
-from bayplan.base.near_names import near_name
 from bayplan.engine.decision import Decision
 from bayplan.framework.status import Status
 from bayplan.sim.result import PodTimeline
@@ -149,13 +148,7 @@ def node_detail(
         InputError: no node of this name existed at the attempt.
     """
     if node not in decision.names:
-        close = near_name(node, decision.names)
-        raise InputError(
-            "--node",
-            got=f"'{node}'",
-            wanted="a node that existed at this attempt",
-            hint=f"'{close}'" if close else "",
-        )
+        raise unknown_node(node, decision.names, wanted="a node that existed at this attempt")
     row = decision.names.index(node)
     verdicts = []
     if decision.pre_filter is None and (decision.allowed[row]):

@@ -241,7 +241,7 @@ class Template:
         )
         pod = Pod(metadata=metadata, spec=template.spec)
         if isinstance(item, StatefulSet) and item.spec.volume_claim_templates:
-            raise InputError(f"StatefulSet {item.key} has no pods yet", wanted="a pod whose claims can be copied")
+            raise InputError(f"pods of StatefulSet {item.key}", wanted="a pod whose claims can be copied", got="none")
         return replace(pod, spec=admission_of(self._cluster).admit(pod))
 
     def next(self) -> list[KubernetesObject]:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from bayplan.analysis.explain import BEST_NODES, explain
 from bayplan.analysis.explanation import Attempt, AttemptDetail, Explanation, NodeDetail, PluginVerdict, Remedy
 from bayplan.analysis.filter_matrix import LOAD, filter_matrix
+from bayplan.analysis.node_names import unknown_node
 from bayplan.analysis.node_taints import untolerated_taints
 from bayplan.analysis.units import format_list
 from bayplan.answers.current_source import CurrentSource
@@ -21,7 +22,6 @@ from bayplan.answers.steps import RANKS, Step, StepKind, changes_of, edited
 from bayplan.answers.trial import Trial
 from bayplan.answers.unblock import Suggestion, preemption_text, unblock
 from bayplan.base.errors import InputError
-from bayplan.base.near_names import near_name
 from bayplan.objects.pod import Pod, not_scheduled
 from bayplan.sim.result import PodFate, PodTimeline
 
@@ -52,8 +52,7 @@ def explain_now(
         InputError: there is no such node.
     """
     if node and trial.node(node) is None:
-        close = near_name(node, [each.metadata.name for each in trial.nodes()])
-        raise InputError("--node", got=f"'{node}'", wanted="a node of the cluster", hint=f"'{close}'" if close else "")
+        raise _unknown_node(node, trial)
     # Treat a pod without a creation time as new.
     arrived_ns = min(life.arrived_ns, now_ns) or now_ns
     life = replace(
@@ -102,15 +101,27 @@ def _again(found: Explanation, life: PodTimeline, source: CurrentSource) -> Expl
 
 
 def with_suggestions(found: Explanation, trial: Trial, pod: Pod, node: str = "") -> Explanation:
-    """Add suggestions to the explanation of a waiting pod and, for a node, a change that resolves each rejection."""
+    """Add suggestions to the explanation of a waiting pod and, for a node, a change that resolves each rejection.
+
+    A node of the attempt that is no longer in the cluster has only the results of the attempt.
+
+    Raises:
+        InputError: neither the cluster nor the attempt has a node of this name.
+    """
     if pod.spec.scheduler_name not in trial.profiles:
         return found
     answer = unblock(trial, [pod])
     if found.detail is not None:
         found = replace(found, detail=_with_remedies(found.detail, answer.suggestions))
-    if node:
+    if node and trial.node(node) is not None:
         found = replace(found, node_detail=_node_detail(found.node_detail, diagnose_pod(trial, pod), trial, node))
+    elif node and found.node_detail is None:
+        raise _unknown_node(node, trial)
     return found
+
+
+def _unknown_node(name: str, trial: Trial) -> InputError:
+    return unknown_node(name, [each.metadata.name for each in trial.nodes()], wanted="a node of the cluster")
 
 
 def _with_remedies(detail: AttemptDetail, suggestions: Sequence[Suggestion]) -> AttemptDetail:

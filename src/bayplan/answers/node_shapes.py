@@ -363,7 +363,14 @@ def _like(name: str, state: ClusterState | None) -> NodeShape:
     row = state.nodes.row_of.get(name) if state is not None else None
     node = state.nodes.nodes[row] if state is not None and row is not None else None
     if state is None or node is None:
-        raise InputError(f"shape like={name}: no node '{name}' in this cluster")
+        names = [each.metadata.name for each in state.nodes.nodes if each is not None] if state is not None else []
+        close = near_name(name, names)
+        raise InputError(
+            f"shape like={name}",
+            wanted="a node of this cluster" if names else "a cluster with this node",
+            got=f"'{name}'",
+            hint=f"'like={close}'" if close else "",
+        )
     slices = tuple(each for each in state.catalog.all(ResourceSlice) if each.spec.node_name == name)
     return replace(shape_of(node), name=f"like {name}", csi=state.catalog.get(CSINode, name), slices=slices)
 

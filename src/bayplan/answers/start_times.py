@@ -109,7 +109,10 @@ def start_times(
     waiting = [pod.key for pod in found.pods if pod.key in cluster.waiting]
     unmade = isinstance(found.item, Job) and not found.pods
     if not waiting and not unmade:
-        raise InputError(f"{found.label} is not pending", wanted="a pending pod, or a workload with pending pods")
+        got = f"{format_count(len(found.pods), 'pod')}, none of them pending"
+        raise InputError(
+            f"{found.label} is not pending", wanted="a pending pod, or a workload with pending pods", got=got
+        )
     runs = _Runs(cluster, assumed_run_ns)
     starts: list[Start] = []
     waits: list[int | None] = []

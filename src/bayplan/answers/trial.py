@@ -17,6 +17,7 @@ from bayplan.engine.decision import Decision
 from bayplan.engine.queued_pod import key_of, uid_of
 from bayplan.engine.records import Outcome, RecordLevel, Records
 from bayplan.engine.scheduler import Scheduler
+from bayplan.framework.noted_calls import noting_pod
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import Status
 from bayplan.objects.meta import KubernetesObject
@@ -296,7 +297,7 @@ class Trial(InstantHost):
     def gate(self, pod: Pod) -> Status | None:
         """Return the status of the PreEnqueue plugin that keeps a pod out of the queue; None if it enters the queue."""
         for plugin in self.profile(pod).pre_enqueue:
-            status = plugin.pre_enqueue(pod)
+            status = noting_pod(plugin, plugin.pre_enqueue)(pod)
             if not status.ok:
                 return status.by(plugin.name)
         return None

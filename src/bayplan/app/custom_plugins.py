@@ -72,8 +72,10 @@ def load_custom_plugins(options: Sequence[str], registry: Registry) -> tuple[Reg
         enabled.append(CustomPlugin(plugin, weight, file))
     names = [custom.plugin.name for custom in enabled]
     for name in names:
-        if names.count(name) > 1:
-            raise PluginError(f"--plugin {name} is given more than once", wanted="each plugin once")
+        if (count := names.count(name)) > 1:
+            raise PluginError(
+                f"--plugin {name} is given more than once", wanted="each plugin once", got=f"it {count} times"
+            )
     return registry, enabled
 
 
@@ -122,7 +124,8 @@ def _load_module(path: Path, option: str) -> ModuleType:
     name = f"bayplan_plugin_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise PluginError(f"--plugin {option}", where=str(path), wanted="a Python file", hint="a name that ends in .py")
+        got, hint = repr(path.name), "a name that ends in .py"
+        raise PluginError(f"--plugin {option}", where=str(path), wanted="a Python file", got=got, hint=hint)
     module = importlib.util.module_from_spec(spec)
     # Dataclasses and pickling look up the module of a class by name.
     sys.modules[name] = module

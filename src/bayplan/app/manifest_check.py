@@ -20,6 +20,7 @@ from bayplan.apiserver.rest.loading import load_documents
 from bayplan.apiserver.rest.messages import Request, Response
 from bayplan.apiserver.store.store import Store
 from bayplan.base.plain_data import Document, part
+from bayplan.formats.documents import MalformedDocument
 from bayplan.formats.inputs import read_objects
 from bayplan.formats.manifest import PlainObject
 
@@ -41,6 +42,8 @@ class CheckedObject(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
         kind, namespace, name: the kind, namespace and name of the object.
         refused: why the API refuses the object; empty if it is accepted.
         warnings: the warnings in the response.
+        document: the number of a malformed document in its file, counted from 1; 0 for objects.
+        malformed: why the document is not an object, else empty. Then, it has no kind and name.
     """
 
     where: str
@@ -49,27 +52,33 @@ class CheckedObject(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
     namespace: str = ""
     refused: str = ""
     warnings: tuple[str, ...] = ()
+    document: int = 0
+    malformed: str = ""
 
     def __str__(self) -> str:
+        if self.malformed:
+            return f"{self.where} document {self.document}"
         place = f"{self.namespace}/{self.name}" if self.namespace else self.name
         return f"{self.where} {self.kind} {place}".rstrip()
 
 
 def check_manifests(paths: Sequence[str], onto: Sequence[str] = ()) -> list[CheckedObject]:
-    """Return the API's responses to the objects of files, in the order of the files.
+    """Return the API's responses to the objects of files and the malformed documents, in the order of the files.
 
     Args:
         paths: the manifests, see `bayplan.formats.files.find_files`.
         onto: a dump or manifests of the target cluster.
 
     Raises:
-        InputError: a file cannot be read, or an object of `onto` is rejected.
+        InputError: a file cannot be read, or a document of `onto` is malformed or rejected.
     """
     backend = Backend(Store())
     bootstrap(backend)
     if onto:
         load_documents(backend, read_objects(onto, stdin=sys.stdin.buffer))
-    sources = list(read_objects(paths, stdin=sys.stdin.buffer))
+    sources: list[PlainObject | MalformedDocument] = []
+    for source in read_objects(paths, stdin=sys.stdin.buffer, report=sources.append):
+        sources.append(source)
     checker = _Checker(Api(backend))
     return asyncio.run(checker.run(sources))
 
@@ -79,17 +88,22 @@ class _Checker:
         self._api = api
         self._seen: dict[tuple[str, str, str, str], str] = {}
 
-    async def run(self, sources: list[PlainObject]) -> list[CheckedObject]:
-        found: dict[int, CheckedObject] = {}
+    async def run(self, sources: Sequence[PlainObject | MalformedDocument]) -> list[CheckedObject]:
+        found = {
+            at: CheckedObject(source.where, "", "", document=source.number, malformed=source.problem)
+            for at, source in enumerate(sources)
+            if isinstance(source, MalformedDocument)
+        }
+        objects = {at: source for at, source in enumerate(sources) if isinstance(source, PlainObject)}
         order = {kind: place for place, kind in enumerate(_FIRST)}
-        first = [at for at, source in enumerate(sources) if _kind(source) in order]
-        for at in sorted(first, key=lambda at: order[_kind(sources[at])]):
-            found[at] = await self._check(sources[at], dry_run=False)
+        first = [at for at, source in objects.items() if _kind(source) in order]
+        for at in sorted(first, key=lambda at: order[_kind(objects[at])]):
+            found[at] = await self._check(objects[at], dry_run=False)
         params = self._param_kinds()
-        for at, source in enumerate(sources):
+        for at, source in objects.items():
             if at not in found and _type(source) in params:
                 found[at] = await self._check(source, dry_run=False)
-        for at, source in enumerate(sources):
+        for at, source in objects.items():
             if at not in found:
                 found[at] = await self._check(source, dry_run=True)
         return [found[at] for at in range(len(sources))]

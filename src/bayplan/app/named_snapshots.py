@@ -72,7 +72,9 @@ class NamedSnapshots:
         if not name or len(name) > MAX_NAME_LENGTH or not name.isprintable():
             raise InputError("snapshot name", got=repr(name), wanted=f"1 to {MAX_NAME_LENGTH} printable characters")
         if name in self._kept:
-            raise InputError("snapshot name", got=f"'{name}', which already exists", hint="another name")
+            raise InputError(
+                "snapshot name", wanted="a new name", got=f"'{name}', which already exists", hint="another name"
+            )
         if len(self._kept) >= MOST:
             raise InputError(f"there are already {MOST} snapshots, the maximum", hint="to delete one")
         contents = self._store.snapshot()

@@ -21,9 +21,9 @@ def check(
     """Check manifests as kubectl apply --dry-run=server does.
 
     Custom resource definitions, namespaces and admission policies among the manifests apply to the others. Nothing is stored, and
-    no cluster is needed. Each refusal and warning is printed with file and line.
+    no cluster is needed. Each refusal, warning and malformed document is printed with file and line.
 
-    Exit code: 0 if all objects are accepted, 1 if one is refused, 2 on bad input.
+    Exit code: 0 if all objects are accepted, 1 if one is refused, 2 on bad input, such as a malformed document.
 
     Example: bayplan check deploy/
     """
@@ -31,10 +31,12 @@ def check(
     import msgspec
 
     from bayplan.app.manifest_check import check_manifests
+    from bayplan.base.counted_nouns import format_count
 
     begun = time.monotonic()
     found = check_manifests(paths, onto or ())
-    refused = [each for each in found if each.refused]
+    malformed = sum(bool(each.malformed) for each in found)
+    refused = sum(bool(each.refused) for each in found)
     if json:
         print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
     else:
@@ -43,8 +45,12 @@ def check(
                 print(f"{each}: warning: {warning}")
             if each.refused:
                 print(f"{each}: refused: {each.refused}")
+            if each.malformed:
+                print(f"{each}: malformed: {each.malformed}")
+        objects = len(found) - malformed
         warned = sum(bool(each.warnings) for each in found)
-        counts = f"{len(found) - len(refused):,} accepted, {len(refused):,} refused, {warned:,} with warnings"
-        print(f"{len(found):,} objects: {counts} ({time.monotonic() - begun:.1f} s)")
-    if refused:
-        raise typer.Exit(1)
+        counts = f"{objects - refused:,} accepted, {refused:,} refused, {warned:,} with warnings"
+        unread = f"; {format_count(malformed, 'malformed document')}" if malformed else ""
+        print(f"{objects:,} objects: {counts}{unread} ({time.monotonic() - begun:.1f} s)")
+    if malformed or refused:
+        raise typer.Exit(2 if malformed else 1)

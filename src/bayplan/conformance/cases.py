@@ -162,7 +162,9 @@ def _decode(data: bytes, where: str) -> RecordedCase:
     try:
         record = msgspec.json.decode(data, type=dict[str, object])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"not a recorded case: {error}", where=where, wanted="one JSON object per line") from error
+        raise InputError(
+            "not a recorded case", where=where, wanted="one JSON object per line", got=str(error)
+        ) from error
     return _recorded_case(record, where)  # type: ignore[arg-type]  # What JSON decodes to is Json.
 
 

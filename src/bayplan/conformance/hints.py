@@ -63,7 +63,7 @@ def answer_hint_case(case: JsonObject) -> JsonObject:
     try:
         asked = msgspec.convert(case, _Case)
     except msgspec.ValidationError as problem:
-        raise InputError("hint case", got=str(problem)) from None
+        raise InputError("hint case", wanted="the recorded format", got=str(problem)) from None
     gates = FeatureGates.from_mapping(asked.feature_gates)
     setting = {"cluster": asked.cluster, "config": asked.config, "gates": asked.feature_gates}
     plugins = _plugins_in(msgspec.json.encode(setting, order="deterministic"))

@@ -142,7 +142,7 @@ def answer_queue_case(case: JsonObject, default_plugins: DefaultPlugins = defaul
     try:
         trace = msgspec.convert(case, _Case)
     except msgspec.ValidationError as problem:
-        raise InputError("queue trace", got=str(problem)) from None
+        raise InputError("queue trace", wanted="the recorded format", got=str(problem)) from None
     replay = _Replay(trace, default_plugins)
     steps: list[JsonObject] = []
     for op in trace.ops:

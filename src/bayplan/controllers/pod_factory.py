@@ -98,7 +98,8 @@ class PodFactory:
             labels = template.metadata.labels
         if not labels:
             kind = type(owner).__name__
-            raise InputError(f"{kind} {owner.key} $.spec.template.metadata.labels", wanted="at least one label")
+            what = f"{kind} {owner.key} $.spec.template.metadata.labels"
+            raise InputError(what, wanted="at least one label", got="none")
         metadata = owner.metadata
         sample = ObjectMeta(name=metadata.name, namespace=metadata.namespace, labels=labels)
         return PreparedTemplate(

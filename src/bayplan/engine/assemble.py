@@ -21,7 +21,8 @@ from bayplan.framework.configuration.profiles import ProfileConfiguration
 from bayplan.framework.events import ANY_EVENT, ClusterEvent, HintTable, QueueingHint, registrations
 from bayplan.framework.extender import EXTENDER, Extender
 from bayplan.framework.feature_gates import FeatureGates
-from bayplan.framework.plugin import Handle, QueueSortPlugin
+from bayplan.framework.noted_calls import noting_pod
+from bayplan.framework.plugin import Handle, Plugin, QueueSortPlugin
 from bayplan.framework.profile import Profile
 from bayplan.framework.registry import Registry
 from bayplan.framework.waiting_pods import WaitingPods
@@ -185,14 +186,18 @@ def _hints_and_gates(
         [(EXTENDER, ((ANY_EVENT, None),))] if extended else []
     )
     hints = {
-        name: registrations([*theirs, *((each.name, each.events_to_register()) for each in profile.plugins.values())])
+        name: registrations([*theirs, *((each.name, _events_of(each)) for each in profile.plugins.values())])
         for name, profile in profiles.items()
     }
     gates = {
-        name: [(plugin.name, plugin.pre_enqueue) for plugin in profile.pre_enqueue]
+        name: [(plugin.name, noting_pod(plugin, plugin.pre_enqueue)) for plugin in profile.pre_enqueue]
         for name, profile in profiles.items()
     }
     return hints, gates
+
+
+def _events_of(plugin: Plugin[object]) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
+    return [(event, None if hint is None else noting_pod(plugin, hint)) for event, hint in plugin.events_to_register()]
 
 
 def request_gates(feature_gates: FeatureGates) -> RequestGates:
@@ -210,8 +215,9 @@ def _sort_key(profile: Profile) -> KeyFunction:
     plugin: QueueSortPlugin[object] = profile.queue_sort[0]
     if plugin.name == "PrioritySort":
         return priority_sort
+    key_of = noting_pod(plugin, plugin.sort_key)
 
     def sort_key(queued: QueuedPod) -> SortKey:
-        return (*plugin.sort_key(queued.pod, queued.timestamp_ns), queued.sequence)
+        return (*key_of(queued.pod, queued.timestamp_ns), queued.sequence)
 
     return sort_key

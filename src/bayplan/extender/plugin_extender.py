@@ -180,6 +180,7 @@ class PluginExtender:
                 if name not in known:
                     raise InputError(
                         "NodeNames",
+                        wanted="names of known nodes",
                         got=f"node {name!r}, which is not in the extender's files",
                         hint="nodeCacheCapable: false, or a file with that node",
                     )

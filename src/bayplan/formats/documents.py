@@ -14,7 +14,8 @@ YAML.
 
 import codecs
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -28,6 +29,12 @@ from bayplan.formats.manifest import shown
 _JSON_SUFFIXES = (".json", ".jsonl")
 _SPLIT_ABOVE = 1_000_000
 """YAML lists with more characters are split into items as text. Composed as a whole, 50 MB would need gigabytes of memory."""
+
+
+_JSON_START = re.compile(rb"\n(?=[^\s\]},])")
+_DIRECTIVE = re.compile(r"^%.*", re.MULTILINE)
+_END = re.compile(r"^\.\.\.(?=\s|\Z)", re.MULTILINE)
+_ESCAPED = re.compile("[\udc80-\udcff]")
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -49,6 +56,7 @@ class Document(msgspec.Struct):
         raw: the value as compact JSON, which hosts store because it is small and immutable.
         list_type: (apiVersion, kind) of the typed list that contains the document, e.g. `("v1", "PodList")`, or None.
         duplicates: (position, name) of fields that occur repeatedly in one object; the last occurrence counts.
+        number: the number of the document in its file, counted from 1 without empty documents; items have that of their list.
     """
 
     source: Source
@@ -56,6 +64,7 @@ class Document(msgspec.Struct):
     raw: bytes
     list_type: tuple[str, str] | None = None
     duplicates: list[tuple[str, str]] = msgspec.field(default_factory=list)
+    number: int = 0
     _text: str | bytes = ""
     _first_line: int = 0
     _index: int = 0
@@ -119,16 +128,36 @@ class Document(msgspec.Struct):
         return f"{self.source.file}:{self.line_of(path)}"
 
 
-def read_documents(data: bytes, name: str, *, suffix: str = "") -> Iterator[Document]:
+class MalformedDocument(msgspec.Struct, frozen=True):
+    """A document that can't be read: its position and number (see `Document.number`), and what is wrong."""
+
+    where: str
+    number: int
+    problem: str
+
+    @classmethod
+    def of(cls, number: int, error: InputError) -> "MalformedDocument":
+        """Return the document with a number that an error is about."""
+        problem = InputError(error.what, wanted=error.wanted, got=error.got, hint=error.hint)
+        return cls(error.where, number, str(problem).removeprefix("document: "))
+
+
+ReportMalformed: TypeAlias = Callable[[MalformedDocument], None]
+
+
+def read_documents(
+    data: bytes, name: str, *, suffix: str = "", report: ReportMalformed | None = None
+) -> Iterator[Document]:
     """Yield the documents of a file, in order. Empty documents are skipped.
 
     Args:
         data: the content of the file, decompressed.
         name: the file's name, for positions and errors.
         suffix: `.json` or `.jsonl` if the file must be JSON.
+        report: called with each malformed document, in order; the others are yielded.
 
     Raises:
-        InputError: the YAML or JSON is invalid; with file and line.
+        InputError: without `report`: the YAML or JSON is invalid; with file and line.
     """
     data = data.removeprefix(codecs.BOM_UTF8)
     if suffix in _JSON_SUFFIXES or data[:1024].lstrip().startswith(b"{"):
@@ -136,13 +165,29 @@ def read_documents(data: bytes, name: str, *, suffix: str = "") -> Iterator[Docu
             parsed = json_text.parse(data) if data.strip() else []
         except json_text.JsonError as problem:
             if suffix in _JSON_SUFFIXES:
-                where = f"{name}:{problem.line + 1}"
-                raise InputError(f"broken JSON: {problem.problem}", where=where) from None
+                if report is None:
+                    raise _json_error(problem, 0, name) from None
+                yield from _json_pieces(data, name, report)
+                return
         else:
             yield from _json_documents(parsed, name)
             return
-    for text, first_line in _pieces(_decode(data, name)):
-        yield from _yaml_documents(text, first_line, name)
+    number = 0
+    for text, first_line in _pieces(_decode(data, name)) if report is None else _lenient_pieces(data):
+        index = -1
+        try:
+            if report is not None:
+                _check_decoded(text, first_line, name)
+            for document in _yaml_documents(text, first_line, name):
+                index = document._index
+                document.number = number + index + 1
+                yield document
+        except InputError as error:
+            if report is None:
+                raise
+            index = 0
+            report(MalformedDocument.of(number + 1, error))
+        number += index + 1
 
 
 def _encode(value: object, where: str) -> bytes:
@@ -184,20 +229,42 @@ def _list_type(api_version: object, kind: str) -> tuple[str, str] | None:
 # --- JSON -------------------------------------------------------------------------------------------------------------
 
 
+def _json_error(problem: json_text.JsonError, first_line: int, name: str) -> InputError:
+    return InputError(f"broken JSON: {problem.problem}", where=f"{name}:{first_line + problem.line + 1}")
+
+
+def _json_pieces(data: bytes, name: str, report: ReportMalformed) -> Iterator[Document]:
+    """Yield the valid documents of a file that has others. A document starts on each line that is not indented."""
+    first_line = 0
+    for number, piece in enumerate(_JSON_START.split(data), 1):
+        try:
+            documents = list(_json_documents(json_text.parse(piece), name, first_line))
+        except json_text.JsonError as problem:
+            report(MalformedDocument.of(number, _json_error(problem, first_line, name)))
+        except InputError as error:
+            report(MalformedDocument.of(number, error))
+        else:
+            for document in documents:
+                document.number = number
+                yield document
+        first_line += piece.count(b"\n") + 1
+
+
 def _json_documents(
-    parsed: json_text.Value | json_text.ItemList | list[json_text.Value], name: str
+    parsed: json_text.Value | json_text.ItemList | list[json_text.Value], name: str, first_line: int = 0
 ) -> Iterator[Document]:
     if isinstance(parsed, json_text.ItemList):
         values, list_type = parsed.items, _list_type(parsed.api_version, parsed.kind)
     else:
         values, list_type = parsed if isinstance(parsed, list) else [parsed], None
-    for value in values:
-        where, data = f"{name}:{value.line + 1}", value.value
-        raw = _encode(data, where)
-        duplicates = [(where, key) for key in json_text.duplicate_keys(value, raw)]
-        source = Source(name, value.line + 1)
+    for index, value in enumerate(values, 1):
+        line, data = first_line + value.line, value.value
+        source = Source(name, line + 1)
+        raw = _encode(data, str(source))
+        duplicates = [(str(source), key) for key in json_text.duplicate_keys(value, raw)]
         if data is not None:
-            yield from _expand(Document(source, data, raw, list_type, duplicates, value.text, value.line))
+            number = 1 if isinstance(parsed, json_text.ItemList) else index
+            yield from _expand(Document(source, data, raw, list_type, duplicates, number, value.text, line))
 
 
 # --- YAML -------------------------------------------------------------------------------------------------------------
@@ -209,8 +276,33 @@ def _decode(data: bytes, name: str) -> str:
         return data.decode(encoding)
     except UnicodeDecodeError as problem:
         line = data.count(b"\n", 0, problem.start) + 1
-        got = f"byte 0x{data[problem.start]:02x}"
-        raise InputError("text", where=f"{name}:{line}", wanted="UTF-8", got=got) from None
+        raise _not_text(data[problem.start], f"{name}:{line}") from None
+
+
+def _lenient_pieces(data: bytes) -> list[tuple[str, int]]:
+    """Return one piece for each document, even if the text of some is invalid. Bytes that are not text are escaped."""
+    is_utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    text = data.decode("utf-16", "replace") if is_utf16 else data.decode("utf-8", "surrogateescape")
+    pieces = _pieces(text)
+    if len(pieces) == 1:
+        try:
+            for _ in yaml_text.parse(text):
+                pass
+        except yaml_text.YamlError:
+            # Directives are rare and have hardly any effect; with them, nothing after the error would be read.
+            pieces = _pieces(_DIRECTIVE.sub("", _END.sub("---", text)))
+    return pieces
+
+
+def _check_decoded(text: str, first_line: int, name: str) -> None:
+    """Raise InputError if a piece has a byte that is not text."""
+    if (found := _ESCAPED.search(text)) is not None:
+        line = first_line + text.count("\n", 0, found.start()) + 1
+        raise _not_text(ord(found[0]) - 0xDC00, f"{name}:{line}")
+
+
+def _not_text(byte: int, where: str) -> InputError:
+    return InputError("text", where=where, wanted="UTF-8", got=f"byte 0x{byte:02x}")
 
 
 def _pieces(text: str) -> list[tuple[str, int]]:
@@ -262,7 +354,7 @@ def _yaml_document(
     source = Source(name, first_line + parsed.line + 1)
     duplicates = [(f"{name}:{first_line + line + 1}", key) for line, key in parsed.duplicates]
     raw = parsed.raw or _encode(parsed.value, str(source))
-    document = Document(source, parsed.value, raw, list_type, duplicates, text, first_line, index)
+    document = Document(source, parsed.value, raw, list_type, duplicates, 0, text, first_line, index)
     yield from _expand(document, parsed.item_lines)
 
 

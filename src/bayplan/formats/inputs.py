@@ -21,7 +21,7 @@ from bayplan.formats.manifests import ManifestLoader
 from bayplan.formats.trace import Trace
 
 if TYPE_CHECKING:
-    from bayplan.formats.documents import Document
+    from bayplan.formats.documents import Document, ReportMalformed
     from bayplan.formats.traces.reading import TraceTable
 
 LoadProgress = Callable[[str, int], None]
@@ -43,21 +43,31 @@ class Inputs(msgspec.Struct, frozen=True, kw_only=True):
     trace: Trace | None
 
 
-def read_objects(paths: Sequence[str], *, stdin: BinaryIO | None = None) -> Iterator[PlainObject]:
+def read_objects(
+    paths: Sequence[str], *, stdin: BinaryIO | None = None, report: ReportMalformed | None = None
+) -> Iterator[PlainObject]:
     """Yield the objects of manifests and dumps, as written.
 
     Args:
         paths: files, folders, patterns and `-`; see `bayplan.formats.files.find_files`.
         stdin: the stream for `-`.
+        report: called with each document that is invalid or not an object, in order; the others are yielded.
 
     Raises:
-        InputError: a file can't be found or read, or a document is invalid or not an object.
+        InputError: a file can't be found or read, or without `report`, a document is invalid or not an object.
     """
-    from bayplan.formats.documents import read_documents
+    from bayplan.formats.documents import MalformedDocument, read_documents
 
     for file in find_files(paths):
-        for document in read_documents(read_bytes(file, stdin=stdin), file.name, suffix=file.suffix):
-            yield PlainObject(document.value_with_kind(), str(document.source))
+        for document in read_documents(read_bytes(file, stdin=stdin), file.name, suffix=file.suffix, report=report):
+            try:
+                value = document.value_with_kind()
+            except InputError as error:
+                if report is None:
+                    raise
+                report(MalformedDocument.of(document.number, error))
+            else:
+                yield PlainObject(value, str(document.source))
 
 
 def load_inputs(

@@ -62,6 +62,9 @@ def _integer(text: str) -> int:
     digits = text.lstrip("+-")
     if len(digits) > 1 and digits[0] == "0" and digits[1] in "01234567":
         return sign * int(digits, 8)
+    if digits[0] != "0":
+        # Python refuses to read thousands of digits, and 21 are already too many for 64 bits.
+        digits = digits[:21]
     return sign * int(digits, 0)
 
 

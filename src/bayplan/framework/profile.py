@@ -117,6 +117,7 @@ class Profile:
                 raise PluginError(
                     f"profile {self.scheduler_name}: plugin {name} does not implement {point}",
                     wanted=f"one of {', '.join(plugin.extension_points())}",
+                    got=point,
                 )
             found.append(plugin)
         return tuple(found)

@@ -84,6 +84,7 @@ def _without_extension_point(name: str, plugin: type[Plugin[Any]]) -> PluginErro
         return PluginError(
             f"plugin {name} implements no extension point",
             wanted="a subclass of bayplan.PerNodePlugin or of one of the extension points",
+            got=f"a subclass of {', '.join(base.__name__ for base in plugin.__bases__)}",
         )
     own = [each for each in vars(plugin) if not each.startswith("__")]
     wanted = " or ".join(f"a method {method}()" for method in _PER_NODE_METHODS)

@@ -95,9 +95,8 @@ class SchedulingEnv(gymnasium.Env[dict[str, Any], Any]):
         self._episode.start()
         state = self._episode.state
         if state.nodes.count > self._max_nodes:
-            raise InputError(
-                f"the cluster has {state.nodes.count} nodes", wanted=f"at most {self._max_nodes} (max_nodes)"
-            )
+            wanted = f"at most {self._max_nodes} nodes (max_nodes)"
+            raise InputError("workload", wanted=wanted, got=f"{state.nodes.count} nodes", hint="a larger max_nodes")
         if self._episode.question is None:
             raise InputError("workload: no pod fits on more than one node, so there is nothing to learn")
         return self._observe(self._episode.question)

@@ -238,7 +238,11 @@ async def take_snapshot(state: ServerState, request: Request, query: Query) -> R
     wanted = await read_struct(request, SnapshotName)
     if any(kept.name == wanted.name for kept in state.server.snapshots()):
         raise RequestError(
-            HTTPStatus.CONFLICT, "snapshot", got=f"'{wanted.name}', which already exists", hint="another name"
+            HTTPStatus.CONFLICT,
+            "snapshot",
+            wanted="a new name",
+            got=f"'{wanted.name}', which already exists",
+            hint="another name",
         )
     state.server.take_snapshot(wanted.name)
     kept = next(kept for kept in state.server.snapshots() if kept.name == wanted.name)

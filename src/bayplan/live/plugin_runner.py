@@ -20,6 +20,7 @@ from threading import __file__ as threading_file
 from typing import Any, TypeVar, cast
 
 from bayplan.base.errors import PluginFailure
+from bayplan.objects.pod import Pod
 
 T = TypeVar("T")
 
@@ -29,6 +30,9 @@ MAX_RUNAWAYS = 4
 """Maximum number of abandoned calls of a plugin that still run. Above it, the plugin is not called until one ends."""
 
 MAX_INCIDENTS = 100
+
+_POINTS_OUTSIDE_CYCLES = ("PreEnqueue", "QueueSort", "QueueingHint")
+"""Points that are called for other pods than that of the current cycle. Their first argument is the pod, which failures name."""
 
 _OUR_FILES = (__file__, str(Path(__file__).with_name("plugin_guard.py")), threading_file)
 
@@ -126,6 +130,7 @@ class PluginRunner:
         if isinstance(current_thread(), _Worker):
             # A plugin's code calls a guarded method; the outer call already has a deadline.
             return function(*arguments)
+        pod = cast("Pod", arguments[0]) if arguments and point in _POINTS_OUTSIDE_CYCLES else None
         if plugin in self._runaways:
             self._check_runaways(plugin, point)
         try:
@@ -139,12 +144,12 @@ class PluginRunner:
         in_time = worker.done.acquire(timeout=self.deadline_seconds)
         del self._running[id(worker)]
         if not in_time:
-            raise self._give_up(worker, running)
+            raise self._give_up(worker, running, pod)
         problem, result = worker.problem, worker.result
         worker.problem = worker.result = None
         self._idle.append(worker)
         if problem is not None:
-            raise self._failed(plugin, point, problem)
+            raise self._failed(plugin, point, problem, pod)
         return cast("T", result)
 
     def running(self) -> RunningCall | None:
@@ -171,13 +176,12 @@ class PluginRunner:
         for worker in left:
             _interrupt(worker)
         if len(left) >= MAX_RUNAWAYS:
-            raise self._note(
-                plugin, point, f"not called: {len(left)} earlier calls are still running", "", overran=False
-            )
+            text = f"not called: {len(left)} earlier calls are still running"
+            raise self._note(plugin, point, text, "", None, overran=False)
         if not left:
             self._runaways.pop(plugin, None)
 
-    def _give_up(self, worker: _Worker, running: RunningCall) -> PluginFailure:
+    def _give_up(self, worker: _Worker, running: RunningCall, pod: Pod | None) -> PluginFailure:
         worker.given_up = True
         where = _stack_of(worker)
         _interrupt(worker)
@@ -185,9 +189,10 @@ class PluginRunner:
         text = f"cut off after {self.deadline_seconds:g}s"
         if where:
             text += f" at {where[-1].name}() ({where[-1].filename.rpartition('/')[2]}:{where[-1].lineno})"
-        return self._note(running.plugin, running.point, text, "".join(traceback.format_list(where)), overran=True)
+        whole = "".join(traceback.format_list(where))
+        return self._note(running.plugin, running.point, text, whole, pod, overran=True)
 
-    def _failed(self, plugin: str, point: str, problem: BaseException) -> PluginFailure:
+    def _failed(self, plugin: str, point: str, problem: BaseException, pod: Pod | None) -> PluginFailure:
         if isinstance(problem, PluginFailure):
             return problem
         frames = [frame for frame in traceback.extract_tb(problem.__traceback__) if not _is_own_code(frame)]
@@ -195,9 +200,11 @@ class PluginRunner:
         if frames:
             text += f" ({frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno})"
         whole = "".join(traceback.format_list(frames)) + "".join(traceback.format_exception_only(problem))
-        return self._note(plugin, point, text, whole, overran=False)
+        return self._note(plugin, point, text, whole, pod, overran=False)
 
-    def _note(self, plugin: str, point: str, text: str, whole: str, *, overran: bool) -> PluginFailure:
+    def _note(self, plugin: str, point: str, text: str, whole: str, pod: Pod | None, *, overran: bool) -> PluginFailure:
+        if pod is not None:
+            text = f"{text} for pod {pod.key}"
         self.failures[plugin] = self.failures.get(plugin, 0) + 1
         self._incidents.append(PluginIncident(plugin, point, text, whole, self._now_ns(), overran))
         return PluginFailure(plugin, point, text)

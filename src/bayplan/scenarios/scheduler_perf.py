@@ -18,7 +18,7 @@ from bayplan.base.errors import InputError
 from bayplan.base.long_durations import read_long_duration
 from bayplan.formats.documents import Document
 from bayplan.formats.inputs import Inputs
-from bayplan.formats.manifest import Manifest
+from bayplan.formats.manifest import Manifest, shown
 from bayplan.objects.pod import Pod
 from bayplan.scenarios.perf_objects import PerfObjects, labels_match
 from bayplan.scenarios.reading import ScenarioPlan, StepPlan
@@ -198,7 +198,8 @@ class _Maker:
     def _create_pod_sets(self, operation: Operation, index: int) -> None:
         inner, prefix = operation.get("createPodsOp"), operation.get("namespacePrefix")
         if not isinstance(inner, dict) or not isinstance(prefix, str):
-            raise InputError("createPodSets", wanted="the object createPodsOp and the string namespacePrefix")
+            wanted = "the object createPodsOp and the string namespacePrefix"
+            raise InputError("createPodSets", wanted=wanted, got=f"{shown(inner)} and {shown(prefix)}")
         for number in range(self._count(operation)):
             self._create_pods({**inner, "namespace": f"{prefix}-{number}"}, index)
 

@@ -72,7 +72,7 @@ class KssRecording:
             try:
                 line = _decode(raw)
             except msgspec.MsgspecError as problem:
-                raise InputError("recording", where=where, got=str(problem)) from None
+                raise InputError("recording", where=where, wanted="a line of a recording", got=str(problem)) from None
             if line.event not in (_ADD, _UPDATE, _DELETE):
                 raise InputError("event", where=where, got=repr(line.event), wanted="Add, Update or Delete")
             kind = BY_KIND.get(text(line.resource, "kind"))

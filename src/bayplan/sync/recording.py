@@ -213,7 +213,9 @@ class BayplanRecording:
             try:
                 line = decode(raw)
             except msgspec.MsgspecError as problem:
-                raise InputError("recording", where=f"{self._path}:{number}", got=str(problem)) from None
+                raise InputError(
+                    "recording", where=f"{self._path}:{number}", wanted="a line of a recording", got=str(problem)
+                ) from None
             if line.listed:
                 collected += line.items
                 if not line.more:

@@ -161,3 +161,26 @@ def config_with_more(live: Document, chance: random.Random) -> Document:
 def _never_empty(left: Node, right: Node) -> Node:
     """Return the result of `difference` or, if it is empty, an unknown field: pruning runs, and ignores that field."""
     return difference(left, right) or {"f:none": {}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "want"),
+    [
+        pytest.param({"f:data": {"f:a": {}}}, {"f:data": {"f:a": {}}}, id="a valid field set"),
+        pytest.param({"f:data": {"f:a": None}}, {"f:data": {"f:a": {}}}, id="null is an empty node"),
+        pytest.param({"f:data": {".": 1}}, {"f:data": {".": {}}}, id="the value of a point does not count"),
+        pytest.param(None, {}, id="none at all"),
+        pytest.param({"f:data": {"f:a": 1}}, None, id="a number as node"),
+        pytest.param({"f:data": []}, None, id="a list as node"),
+        pytest.param("x", None, id="a text as field set"),
+    ],
+)
+def test_entries_of_a_client_with_an_invalid_field_set_are_ignored(fields: object, want: object) -> None:
+    entry = {"manager": "a", "operation": "Update", "apiVersion": "v1", "fieldsV1": fields}
+    found = managed.decode_sent([entry])
+    assert [each.fields for each in found.values()] == ([] if want is None else [want])
+
+
+@pytest.mark.parametrize("entries", [None, "x", [1], [None], [{}]])
+def test_entries_of_a_client_that_are_no_entries_are_ignored(entries: object) -> None:
+    assert managed.decode_sent(entries) == {}

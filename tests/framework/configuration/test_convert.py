@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,7 +15,7 @@ from bayplan.base.errors import ConfigurationError
 from bayplan.framework.configuration.convert import convert_text
 from bayplan.framework.configuration.extension_points import ExtensionPoint
 from bayplan.framework.configuration.json_tree import JsonValue
-from bayplan.framework.configuration.loading import examine_configuration
+from bayplan.framework.configuration.loading import examine_configuration, load_configuration
 from tests.shared import shared_path
 
 OLD_WEIGHTS = [{"name": name, "weight": 1} for name in ("InterPodAffinity", "NodeAffinity", "TaintToleration")]
@@ -333,8 +337,135 @@ def test_a_document_of_another_kind_or_version_is_refused(text: str, want: str) 
     assert want in str(raised.value)
 
 
-# Real files whose version is a shell variable, or that have no kind at all.
-NOT_CONVERTIBLE = 4
+MALFORMED = {
+    "v1beta1": old(
+        "v1beta1",
+        profiles=[
+            {
+                "plugins": {"score": {"enabled": [{"name": "A", "weight": 2}], "disabled": [{"name": "*"}]}},
+                "pluginConfig": [
+                    {"name": "NodeLabel", "args": {"presentLabels": ["a"]}},
+                    {"name": "NodeResourcesMostAllocated", "args": {"resources": [{"name": "cpu", "weight": 3}]}},
+                ],
+            }
+        ],
+        leaderElection={"resourceLock": "endpoints"},
+        extenders=[{"httpTimeout": 5}],
+    ),
+    "v1alpha1": old(
+        "v1alpha1",
+        plugins={"postFilter": {"enabled": [{"name": "A"}]}},
+        pluginConfig=[{"name": "A", "args": {"b": 1}}],
+        algorithmSource={"provider": "ClusterAutoscalerProvider"},
+        disablePreemption=True,
+        hardPodAffinitySymmetricWeight=1,
+    ),
+    "Policy": yaml.safe_dump(POLICY),
+    "v1": old("v1", profiles=[{"plugins": {"score": {"disabled": [{"name": "*"}]}}}]),
+}
+
+
+def mutants(value: JsonValue) -> Iterator[JsonValue]:
+    """Yield copies of a value, each with a value of another type in one place."""
+    yield from ([], {}, 1, None, "x", True)
+    if isinstance(value, dict):
+        yield from ({**value, key: other} for key, item in value.items() for other in mutants(item))
+    elif isinstance(value, list):
+        for n, item in enumerate(value):
+            yield from ([*value[:n], other, *value[n + 1 :]] for other in mutants(item))
+
+
+@pytest.mark.parametrize("text", MALFORMED.values(), ids=MALFORMED)
+def test_a_field_of_any_other_type_is_converted_or_refused(text: str) -> None:
+    outcomes, unexplained = Counter[type[Exception] | None](), list[str]()
+    for number, mutant in enumerate(mutants(yaml.safe_load(text))):
+        source = json.dumps(mutant)
+        try:
+            document = convert_text(source, where="f").document
+        except ConfigurationError as error:
+            outcomes[type(error)] += 1
+            unexplained += [str(error)] * ("expected" not in str(error))
+        else:
+            outcomes[None] += 1
+            examine_configuration(yaml.safe_dump(document))
+        if number % 10 == 0:
+            with contextlib.suppress(ConfigurationError):
+                load_configuration(source, where="f")
+    assert unexplained == []
+    assert len(outcomes) == 2, "some are accepted, some are refused"
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param(
+            old("v1beta2", profiles=[{"plugins": {"score": {"disabled": [{"name": []}]}}}]),
+            "f:7:9 $.profiles[0].plugins.score.disabled[0].name: expected the name of a plugin, got a list; "
+            "try a name such as NodeAffinity",
+            id="a list as name",
+        ),
+        pytest.param(
+            old("v1beta2", profiles=[{"pluginConfig": [{"args": {}}]}]),
+            "f:5:5 $.profiles[0].pluginConfig[0].name: expected the name of a plugin, got nothing; "
+            "try a name such as NodeAffinity",
+            id="no name",
+        ),
+        pytest.param(
+            old("v1beta2", profiles=[{"plugins": {"score": {"disabled": ["*"]}}}]),
+            "f:7:9 $.profiles[0].plugins.score.disabled[0]: expected an object, got '*'; try name: '*'",
+            id="a name instead of an entry",
+        ),
+        pytest.param(
+            old("v1beta2", profiles=[None]),
+            "f:4:3 $.profiles[0]: expected an object, got nothing; try leaving out this element",
+            id="null as a profile",
+        ),
+        pytest.param(
+            old("v1alpha1", hardPodAffinitySymmetricWeight=True),
+            "f:2:33 $.hardPodAffinitySymmetricWeight: expected an integer, got true; try 1",
+            id="a boolean as number",
+        ),
+        pytest.param(
+            "kind: Policy\npriorities: {}\n",
+            "f:2:1 $.priorities: expected a list, got an object; try leaving out this field",
+            id="an object as list",
+        ),
+        pytest.param(
+            "kind: ConfigMap\ndata:\n  p: |\n    kind: Policy\n    predicates:\n    - name: 3\n",
+            "f $.data[p]:3:9 $.predicates[0].name: expected the name of a predicate, got 3; "
+            "try a name such as PodFitsResources",
+            id="in a ConfigMap",
+        ),
+        pytest.param(
+            '{"kind": "Policy", "predicates": ' + "[" * 900 + "]" * 900 + "}",
+            "f configuration: expected objects and lists nested at most 100 levels deep, got more levels; try removing them",
+            id="deeper than Python's stack",
+        ),
+        pytest.param(
+            '{"kind": "Policy", "predicates": ' + "[" * 150 + "]" * 150 + "}",
+            "f configuration: expected objects and lists nested at most 100 levels deep, got more levels; try removing them",
+            id="too deep to be written",
+        ),
+        pytest.param(
+            '{"kind": "Policy", "hardPodAffinitySymmetricWeight": ' + "9" * 5000 + "}",
+            "f:1:54 $.hardPodAffinitySymmetricWeight: expected an integer, got a number out of range; try 1",
+            id="more digits than Python reads",
+        ),
+    ],
+)
+def test_the_error_of_a_field_of_the_wrong_type_names_place_and_expected_type(text: str, want: str) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        convert_text(text, where="f")
+    assert str(raised.value) == want
+
+
+def test_the_hint_to_convert_does_not_depend_on_valid_fields() -> None:
+    with pytest.raises(ConfigurationError, match="try bayplan config convert"):
+        load_configuration(old("v1beta2", profiles=[3]), where="f")
+
+
+# Real files whose version is a shell variable, that have no kind at all, or (in a design document) a `*` without `name`.
+NOT_CONVERTIBLE = 6
 
 
 def test_most_real_configurations_of_older_releases_load_after_conversion() -> None:

@@ -1,5 +1,6 @@
 """Loading as the rest of the program does it: errors with their places, parsed data, and writing it back."""
 
+import datetime
 import gzip
 import json
 from collections.abc import Callable
@@ -86,6 +87,26 @@ def test_parsed_data_loads_like_its_text() -> None:
 def test_parsed_data_without_a_kind_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"Object 'Kind' is missing in '\{\}'"):
         load_configuration({})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param(datetime.date(2026, 1, 1), id="a date"),
+        pytest.param({"a"}, id="a set"),
+        pytest.param({("a",): 1}, id="a tuple as key"),
+        pytest.param(float("nan"), id="not a number"),
+    ],
+)
+def test_parsed_data_that_json_cannot_represent_is_refused(value: object) -> None:
+    with pytest.raises(ConfigurationError, match=r"expected dicts with string keys|json parse error"):
+        load_configuration({"parallelism": value})
+
+
+@pytest.mark.parametrize("digits", [30, 5000])
+def test_numbers_of_any_length_are_refused_as_a_field_of_32_bits(digits: int) -> None:
+    with pytest.raises(ConfigurationError, match="parallelism"):
+        load_configuration(f"{HEADER}parallelism: {'9' * digits}\n", where="f")
 
 
 @pytest.mark.parametrize("text", [HEADER, EXAMPLE], ids=["header", "example"])

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bayplan.apiserver.fields.compare import Comparison, compare, fields_of
-from bayplan.apiserver.fields.field_set import Node, difference, intersection, paths, union, without
+from bayplan.apiserver.fields.field_set import LEAF_NODE, Node, difference, intersection, paths, union, without
 from bayplan.apiserver.fields.field_type import FieldType
 from bayplan.apiserver.fields.merging import merge, remove, with_named_fields
 from bayplan.base.plain_data import Document
@@ -154,6 +154,29 @@ def decode(entries: object) -> Managers:
             cast("Node", fields) if isinstance(fields, dict) else {}, version, str(entry.get("time") or "")
         )
     return managers
+
+
+def decode_sent(entries: object) -> Managers:
+    """Return the managers in a list of entries from a client; an empty dict if any entry or field set is invalid."""
+    if not isinstance(entries, list):
+        return {}
+    try:
+        return decode([{**entry, "fieldsV1": _checked_node(entry.get("fieldsV1"))} for entry in entries])
+    except TypeError:
+        return {}
+
+
+def _checked_node(value: object, name: str = "") -> Node:
+    """Return a node of a field set. As upstream, null is an empty node, and the value of ``.`` is ignored.
+
+    Raises:
+        TypeError: the value is not an object.
+    """
+    if value is None or name == ".":
+        return LEAF_NODE
+    if not isinstance(value, dict):
+        raise TypeError(value)
+    return {key: _checked_node(child, key) for key, child in value.items()}
 
 
 def encode(managers: Managers) -> list[object]:

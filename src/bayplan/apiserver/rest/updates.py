@@ -89,7 +89,7 @@ def managers_after(
         sent = metadata.empties.get("managedFields")
     managers = managed.decode(part(old, "metadata").get("managedFields"))
     if not info.subresource and isinstance(sent, list):
-        managers = managed.decode(sent) or ({} if sent in ([], [{}]) else managers)
+        managers = managed.decode_sent(sent) or ({} if sent in ([], [{}]) else managers)
     metadata.pop("managedFields", None)
     request = writing.ownership(backend, info, options)
     # Conversion to the stored version can add fields, such as annotations, which have owners, too.

@@ -132,7 +132,7 @@ def begin_create(backend: Backend, info: RequestInfo, document: Document, option
     for name in _SET_BY_SERVER:
         metadata.pop(name, None)
     owner = ownership(backend, info, options)
-    return first_managers(owner, info.resource, document, managed.decode(entries))
+    return first_managers(owner, info.resource, document, managed.decode_sent(entries))
 
 
 def first_managers(

@@ -6,16 +6,24 @@ files, and ConfigMaps that contain one of these. The result is a v1 document tha
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from bayplan.base.errors import ConfigurationError
 from bayplan.framework.configuration.conversion import Conversion, Document, object_of, objects_in
 from bayplan.framework.configuration.document import API_VERSION, GROUP, KIND
+from bayplan.framework.configuration.field_errors import Step
 from bayplan.framework.configuration.json_tree import JsonValue, plain_value
 from bayplan.framework.configuration.legacy_profiles import convert_profile
+from bayplan.framework.configuration.legacy_shapes import CONFIGURATION, POLICY, check_shape
 from bayplan.framework.configuration.policy_conversion import convert_policy
+from bayplan.framework.configuration.positions import TextPositions
 from bayplan.framework.configuration.scheme import tree_of_text
 from bayplan.framework.configuration.struct_codec import DecodeError
 
 VERSIONS = ("v1alpha1", "v1alpha2", "v1beta1", "v1beta2", "v1beta3", "v1")
+
+MAX_DEPTH = 100
+"""Maximum depth of a document. Real ones have less than 20 levels, and writers of YAML recurse."""
 
 _ADDRESSES = ("healthzBindAddress", "metricsBindAddress")
 _NOT_COPIED = (
@@ -33,19 +41,44 @@ _OLD_SETTINGS = (
 _ELECTION_NAMES = {"lockObjectName": "resourceName", "lockObjectNamespace": "resourceNamespace"}
 
 
+class _Source(NamedTuple):
+    """A document to be converted: its text and content, its version, and the ConfigMap entry that holds it, or ""."""
+
+    text: str
+    document: Document
+    version: str
+    entry: str = ""
+
+
 def convert_text(text: str, *, where: str = "") -> Conversion:
     """Convert the YAML or JSON text of a configuration. `where`: its name in errors.
 
     Raises:
-        ConfigurationError: the text can't be parsed, or is not a configuration that can be converted.
+        ConfigurationError: the text can't be parsed, is not a configuration that can be converted, or has a field of the
+            wrong type.
     """
+    source = _source_of(text, where)
+    found = _convert(source, where)
+    if source.entry:
+        found.notes.insert(0, (f"$.data[{source.entry}]", "this is what was converted"))
+    return found
+
+
+def is_convertible(text: str) -> bool:
+    """Return whether a text is a configuration of a version that `convert_text` reads; its fields may be invalid."""
+    try:
+        _source_of(text, "")
+    except ConfigurationError:
+        return False
+    return True
+
+
+def _source_of(text: str, where: str) -> _Source:
     document = _parse(text, where)
+    entry = ""
     if document.get("kind") == "ConfigMap":
-        name, document = _embedded(document, where)
-        found = _convert(document, where)
-        found.notes.insert(0, (f"$.data[{name}]", "this is what was converted"))
-        return found
-    return _convert(document, where)
+        entry, text, document = _embedded(document, where)
+    return _Source(text, document, _version(document, where), entry)
 
 
 def _parse(text: str, where: str) -> Document:
@@ -53,18 +86,33 @@ def _parse(text: str, where: str) -> Document:
         value = plain_value(tree_of_text(text.encode("utf-8", "replace"))[0])
     except DecodeError as error:
         raise ConfigurationError(str(error), where=where) from None
+    except RecursionError:
+        raise _too_deep(where) from None
     if not isinstance(value, dict):
-        raise ConfigurationError("configuration", where=where, wanted="an object", got=type(value).__name__)
+        got = type(value).__name__
+        raise ConfigurationError("configuration", where=where, wanted="an object", got=got, hint=f"kind: {KIND}")
+    if _is_deeper(value, MAX_DEPTH):
+        raise _too_deep(where)
     return value
 
 
-def _embedded(document: Document, where: str) -> tuple[str, Document]:
-    """Return the name and the content of the ConfigMap entry that holds a configuration."""
+def _is_deeper(value: JsonValue, limit: int) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return any(limit == 0 or _is_deeper(each, limit - 1) for each in inner)
+
+
+def _too_deep(where: str) -> ConfigurationError:
+    wanted = f"objects and lists nested at most {MAX_DEPTH} levels deep"
+    return ConfigurationError("configuration", where=where, wanted=wanted, got="more levels", hint="removing them")
+
+
+def _embedded(document: Document, where: str) -> tuple[str, str, Document]:
+    """Return the name, text and content of the ConfigMap entry that holds a configuration."""
     for name, text in object_of(document.get("data")).items():
         if isinstance(text, str) and (KIND in text or "Policy" in text):
             inner = _parse(text, where)
             if inner.get("kind") == KIND or _is_policy(inner):
-                return name, inner
+                return name, text, inner
     raise ConfigurationError(
         "ConfigMap", where=where, wanted="one that holds a scheduler configuration", got="none in its data"
     )
@@ -75,9 +123,14 @@ def _is_policy(document: Document) -> bool:
     return kind == "Policy" or (not kind and ("predicates" in document or "priorities" in document))
 
 
-def _convert(document: Document, where: str) -> Conversion:
+def _version(document: Document, where: str) -> str:
+    """Return one of `VERSIONS`, or "Policy".
+
+    Raises:
+        ConfigurationError: the document is neither.
+    """
     if _is_policy(document):
-        return convert_policy(document)
+        return "Policy"
     api_version = str(document.get("apiVersion") or "")
     group, _, version = api_version.partition("/")
     if document.get("kind") != KIND or group != GROUP or version not in VERSIONS:
@@ -87,13 +140,30 @@ def _convert(document: Document, where: str) -> Conversion:
             got=f"{document.get('kind') or 'object without a kind'} {api_version}".strip(),
             wanted=f"{KIND} {GROUP}/{VERSIONS[0]} to v1, or a Policy",
         )
-    found = Conversion(api_version)
+    return version
+
+
+def _convert(source: _Source, where: str) -> Conversion:
+    document, version = source.document, source.version
+    found = Conversion(str(document.get("apiVersion")))
     if version == "v1":
         found.document = document
         found.note("$.apiVersion", "this is v1 already: nothing was changed")
-    else:
-        _convert_configuration(document, version, found)
+        return found
+    is_policy = version == "Policy"
+    check_shape(document, POLICY if is_policy else CONFIGURATION, lambda steps: _position(source, where, steps))
+    if is_policy:
+        return convert_policy(document)
+    _convert_configuration(document, version, found)
     return found
+
+
+def _position(source: _Source, where: str, steps: tuple[Step, ...]) -> str:
+    """Return file, line and column of a field; in a ConfigMap, line and column are those in its entry."""
+    place = TextPositions(source.text).place(steps)
+    if source.entry:
+        where = f"{where} $.data[{source.entry}]".lstrip()
+    return f"{where}:{place.line}:{place.column}" if where and place.line else where
 
 
 def _convert_configuration(old: Document, version: str, found: Conversion) -> None:

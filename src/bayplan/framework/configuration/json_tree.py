@@ -15,6 +15,7 @@ from bayplan.base.go_text.json import GoJsonError, json_problem
 JsonNode: TypeAlias = "JsonObject | list[JsonNode] | str | JsonNumber | bool | None"
 JsonValue: TypeAlias = "dict[str, JsonValue] | list[JsonValue] | str | int | float | bool | None"
 
+_MAX_DIGITS = 4000
 _ESCAPES = re.compile(r"(?:\\u[0-9a-fA-F]{4})+|\\.")
 
 
@@ -24,8 +25,11 @@ class JsonNumber(msgspec.Struct, frozen=True):
     literal: str
 
     def value(self) -> int | float:
-        """Return the number as an int if it is written as one, else as a float."""
-        if not any(character in self.literal for character in ".eE"):
+        """Return the number as an int if it is written as one, else as a float.
+
+        An integer with more digits than Python reads becomes infinite: no field is that large.
+        """
+        if len(self.literal) <= _MAX_DIGITS and not any(character in self.literal for character in ".eE"):
             return int(self.literal)
         return float(self.literal)
 

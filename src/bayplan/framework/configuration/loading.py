@@ -204,7 +204,13 @@ def examine_configuration(
 def _text_of(source: Source) -> bytes:
     if isinstance(source, bytes):
         return source
-    return (source if isinstance(source, str) else json.dumps(source)).encode("utf-8", "replace")
+    if isinstance(source, str):
+        return source.encode("utf-8", "replace")
+    try:
+        return json.dumps(dict(source)).encode("utf-8", "replace")
+    except (TypeError, ValueError, RecursionError) as problem:
+        wanted = "dicts with string keys, lists, strings, numbers and booleans"
+        raise DecodeError(f"configuration: expected {wanted}, got others: {problem}") from None
 
 
 def _build(

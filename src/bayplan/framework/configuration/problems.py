@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from bayplan.base.errors import ConfigurationError
 from bayplan.base.near_names import near_name
-from bayplan.framework.configuration.convert import convert_text
+from bayplan.framework.configuration.convert import is_convertible
 from bayplan.framework.configuration.document import KIND, KubeSchedulerConfiguration
 from bayplan.framework.configuration.field_errors import Step, steps_of
 from bayplan.framework.configuration.loading import Examination
@@ -134,13 +134,7 @@ def invalid_configuration(
 
 def is_older(text: str, found: Examination) -> bool:
     """Return whether a configuration was rejected because of its version, and can be converted from that version."""
-    if not (found.error or "").startswith("no kind "):
-        return False
-    try:
-        convert_text(text)
-    except ConfigurationError:
-        return False
-    return True
+    return (found.error or "").startswith("no kind ") and is_convertible(text)
 
 
 def _located(found: Examination, positions: TextPositions, *, has_lines: bool) -> Iterator[ConfigurationProblem]:
