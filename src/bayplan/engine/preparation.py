@@ -168,10 +168,11 @@ class PreparedPlugins:
 
     def _merge(self, outcome: Preparation, plugin: Any, answer: Any) -> bool:
         """Merge one result into the outcome; return whether the next plugin runs."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} lacks _merge()")
 
     def _record_of(self, plugin: Any, answer: Any) -> Any:
-        raise NotImplementedError
+        """Return the record of one result."""
+        raise TypeError(f"{type(self).__name__} lacks _record_of()")
 
 
 class PreFilters(PreparedPlugins):
