@@ -15,7 +15,8 @@ from bayplan.base.errors import PluginError
 from bayplan.framework.configuration.plugin_arguments import DefaultPreemptionArgs
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import Diagnosis, PostFilterResult, count_reasons, format_reasons
-from bayplan.framework.extender import Extender, ExtenderFailure, Victims
+from bayplan.framework.extender import Extender, Victims
+from bayplan.framework.extender_answers import ExtenderFailure
 from bayplan.framework.preemption.account import account_of
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.framework.preemption.shortlist import Shortlist, shortlist_of
@@ -219,11 +220,12 @@ def call_extenders(
     if not interested:
         return shortlist
     for extender in interested:
-        found = extender.process_preemption(pod, victims, lambda name: pods_on(name, cluster))
-        if isinstance(found, ExtenderFailure):
+        try:
+            found = extender.process_preemption(pod, victims, lambda name: pods_on(name, cluster))
+        except ExtenderFailure as problem:
             if extender.ignorable:
                 continue
-            return error(found.message)
+            return error(str(problem))
         empty = [name for name, left in found.items() if not left.pods]
         if empty and not extender.ignorable:
             return error(f'expected at least one victim pod on node "{empty[0]}"')
