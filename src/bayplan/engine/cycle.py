@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
-from bayplan.engine.dry_run import PLAN
+from bayplan.engine.dry_run import find_candidates
 from bayplan.engine.extenders import ExtendedCycle, add_extender_scores, find_nodes_that_pass_extenders
 from bayplan.engine.filtered_rows import PASSES
 from bayplan.engine.first_failures import FirstFailures
@@ -18,6 +19,7 @@ from bayplan.engine.what_if import first_failure_with
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
 from bayplan.framework.extender import EXTENDER, Extender
+from bayplan.framework.preemption.evaluator import DRY_RUN
 from bayplan.framework.status import ERROR_BIT, Status, unresolvable, unschedulable
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Bools, Index
@@ -88,7 +90,7 @@ def schedule_pod(
         result.failure = pre.status
         if pre.status.code.rejects:
             result.diagnosis = diagnose_pre_filter(plan, pre.status)
-            cycle_state.write(PLAN, plan)
+            cycle_state.write(DRY_RUN, partial(find_candidates, plan, nominated_pods))
         return result
     plan.refresh_filters()
     nominated = nominated_pods(pod)
@@ -107,7 +109,7 @@ def schedule_pod(
         result.diagnosis = diagnose(plan, result, first_failures(plan, nominated, nominated_pods.log))
         # The message comes from the diagnosis, after PostFilter has run.
         result.failure = _UNSCHEDULABLE
-        cycle_state.write(PLAN, plan)
+        cycle_state.write(DRY_RUN, partial(find_candidates, plan, nominated_pods))
         return result
     if result.feasible_nodes == 1:
         # A single remaining node is chosen without scoring.

@@ -258,6 +258,12 @@ class Scheduler:
         diagnosis.post_filter_message = ", ".join(reasons)
         return found, Status(_UNSCHEDULABLE, tuple(reasons), rejector)
 
+    def lower_nominations(self, pod: Pod, node_name: str) -> list[Pod]:
+        """Return the pods of lower priority than `pod` that are nominated to a node, oldest nomination first."""
+        priority = pod.spec.priority or 0
+        nominated = [self.pods.get(key) for key in self.queue.nominator.on_node(node_name).values()]
+        return [other for other in nominated if other is not None and (other.spec.priority or 0) < priority]
+
     def preemption_failed(self, pod: Pod, now_ns: int) -> None:
         """Retry a pod whose victims the host could not evict."""
         profile = self.profiles.get(pod.spec.scheduler_name)

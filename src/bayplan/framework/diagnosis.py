@@ -150,10 +150,10 @@ class PostFilterResult(msgspec.Struct, frozen=True):
         nominated_node_name: the node to nominate the pod to; "" clears its nomination, None leaves it unchanged.
         victims: keys of the pods to evict, most important first.
         shortlist: all candidates found; valid until the cluster changes.
-        nominations_to_clear: keys of pods of lower priority that are nominated to the same node.
+        clears_nominations: whether pods of lower priority that are nominated to the same node lose their nomination.
     """
 
     nominated_node_name: str | None = None
     victims: tuple[str, ...] = ()
     shortlist: Shortlist | None = None
-    nominations_to_clear: tuple[str, ...] = ()
+    clears_nominations: bool = False
