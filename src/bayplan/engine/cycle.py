@@ -360,27 +360,24 @@ def diagnose(plan: Plan, result: ScheduleResult, failures: FirstFailures) -> Dia
         outside.update({row_of[name]: status for name, status in statuses.items() if name in row_of})
         # Rejected names that are not nodes of the cluster still count in messages.
         unknown = tuple([status for name, status in statuses.items() if name not in row_of])
-    counts = failures.counts
-    if examined is not failures.examined:
-        values, numbers = np.unique(failures.values[examined & (failures.values != PASSES)], return_counts=True)
-        counts = dict(zip(values.tolist(), numbers.tolist(), strict=True))
-    for number in sorted({value >> 16 for value in counts}):
-        rejecting[plan.filtered.results[number].name] = None
-    if result.extended is not None and result.extended.rejected_some:
-        rejecting[EXTENDER] = None
-    return Diagnosis(
+    diagnosis = Diagnosis(
         num_all_nodes=len(plan.state.nodes),
         pre_filter_status=None,
         examined=examined,
         values=failures.values,
         filters=tuple(part.name for part in plan.filtered.results),
         explain=plan.status_of,
-        counts=counts,
+        counts=failures.counts if examined is failures.examined else None,
         absent_status=absent_status(plan, rejecting_plugin),
         overrides=outside,
         unknown=unknown,
-        unschedulable_plugins=tuple(rejecting),
     )
+    for number in sorted({value >> 16 for value in diagnosis.counted()}):
+        rejecting[plan.filtered.results[number].name] = None
+    if result.extended is not None and result.extended.rejected_some:
+        rejecting[EXTENDER] = None
+    diagnosis.unschedulable_plugins = tuple(rejecting)
+    return diagnosis
 
 
 def absent_status(plan: Plan, rejecting_plugin: str = "") -> Status | None:

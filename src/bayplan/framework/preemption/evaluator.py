@@ -112,14 +112,12 @@ class Evaluator:
             if offset is None:
                 offset = self._choices.draw(len(rows))
             wanted = self.number_of_candidates(len(rows))
-            shortlist = self.find_candidates(pod, state, rows, wanted, offset)
-        if shortlist is None or not len(shortlist):
-            return self._nothing_found(shortlist)
-        left = shortlist
+            shortlist = left = self.find_candidates(pod, state, rows, wanted, offset)
+        if left is None or not len(left):
+            return self._nothing_found(left)
         if self._extenders:
-            answer = call_extenders(self._extenders, pod, shortlist, self._cluster)
+            answer = call_extenders(self._extenders, pod, left, self._cluster)
             if isinstance(answer, Status):
-                left = None
                 return None, answer
             left = answer
             if not len(left):
