@@ -52,7 +52,6 @@ class DryRun:
         self.evaluated_rows = self.known_rows = 0
         self._nominated: NominatedPods | None = None
         self._budgets: DisruptionBudgets | None = None
-        self._has_budgets = False
         self._pod_log = plan.state.pod_log
         self._started_position = self._pod_log.end
         self._pods_on = plan.state.pods_on
@@ -66,7 +65,7 @@ class DryRun:
         The search begins at index `start` of `rows` (intp), and wraps around. It continues while all candidates violate
         budgets; at most `wanted` of these are returned, after the others.
         """
-        self._nominated, self._budgets, self._has_budgets = nominated, budgets, budgets.any()
+        self._nominated, self._budgets = nominated, budgets if budgets.any() else None
         changed = self._changed_rows.take(nominated, budgets.version)
         # Pods that have started since may change the order in which pods are reprieved.
         started = self._pod_log.since(self._started_position)
@@ -167,7 +166,7 @@ class DryRun:
             self._known[row] = _INFEASIBLE
             return
         order, guarded = potential, 0
-        if self._has_budgets and self._budgets is not None:
+        if self._budgets is not None:
             violations = self._budgets.violated_by(potential)
             protected = [info for info, violates in zip(potential, violations, strict=True) if violates]
             guarded = len(protected)

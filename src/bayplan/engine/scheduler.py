@@ -124,10 +124,10 @@ class Scheduler:
         self.queue.flush_backoff(now_ns)
         self.queue.flush_unschedulable(now_ns)
         actions: list[Action] = []
-        for key, waiting, plugin in self.waiting_pods.expired(now_ns):
+        for waiting, plugin in self.waiting_pods.expired(now_ns):
             waited = format_duration(waiting.timeouts[plugin])
             text = f"rejected due to timeout after waiting {waited} at plugin {plugin}"
-            actions += self.reject_waiting_pod(key, Status(Code.UNSCHEDULABLE, (text,), plugin), now_ns)
+            actions += self.reject_waiting_pod(waiting.key, Status(Code.UNSCHEDULABLE, (text,), plugin), now_ns)
         return actions + self.bindings.process_decided(now_ns)
 
     # The scheduling cycle.
