@@ -10,11 +10,16 @@ from bayplan.classic.assemble import assemble_classic_scheduler
 from bayplan.classic.extender import ClassicExtender
 from bayplan.engine.select_host import first_by_name
 from bayplan.framework.configuration.document import Extender as ExtenderConfiguration
-from bayplan.framework.extender import ExtenderFailure, Send
+from bayplan.framework.extender import Send
+from bayplan.framework.extender_answers import ExtenderFailure
 from bayplan.testing.builders import make_pod
 from tests.classic.cycles import Cycle, configured, cycle, node, only_priority
 
 Answers = Mapping[str, Callable[[Mapping[str, object]], object]]
+
+
+def _refuse(arguments: Mapping[str, object]) -> object:
+    raise ExtenderFailure("refused")
 
 
 def _cycle(answers: Answers, *, weight: int = 1, ignorable: bool = False) -> Cycle:
@@ -60,6 +65,6 @@ def test_extender_scores_are_weighted_without_scaling(weight: int) -> None:
 
 @pytest.mark.parametrize(("ignorable", "chosen"), [(True, "n1"), (False, "")])
 def test_an_extender_failure_ends_the_cycle_unless_ignorable(ignorable: bool, chosen: str) -> None:
-    found = _cycle({"filter": lambda _: ExtenderFailure("refused")}, ignorable=ignorable)
+    found = _cycle({"filter": _refuse}, ignorable=ignorable)
     assert found.chosen == chosen
     assert ("refused" in found.message) is not ignorable

@@ -108,8 +108,8 @@ def test_a_deleted_or_bound_pod_is_not_requeued() -> None:
     first, second = _popped(queue), _popped(queue)
     del known["default/p"]
     known["default/q"] = pod("q", node="n1")
-    assert not queue.fail(first, 0).requeued
-    assert not queue.fail(second, 0).requeued
+    assert queue.fail(first, 0) is None
+    assert queue.fail(second, 0) is None
     assert len(queue) == 0
 
 

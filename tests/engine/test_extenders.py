@@ -14,7 +14,8 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.configuration.document import Extender as Declaration
 from bayplan.framework.configuration.document import ExtenderManagedResource
 from bayplan.framework.configuration.loading import default_configuration
-from bayplan.framework.extender import Extender, ExtenderFailure
+from bayplan.framework.extender import Extender
+from bayplan.framework.extender_answers import ExtenderFailure
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.plugins.registry import in_tree_registry
 from bayplan.testing.builders import PodBuilder, make_node, make_pod
@@ -47,6 +48,10 @@ def all_but(*names: str, **failed: str) -> Says:
         return {"NodeNames": [name for name in arguments["NodeNames"] if name not in gone], "FailedNodes": failed}
 
     return says
+
+
+def refuses(verb: str, arguments: Mapping[str, Any]) -> object:
+    raise ExtenderFailure("not today")
 
 
 def schedule(scheduler: Scheduler, pod: PodBuilder) -> Any:
@@ -107,7 +112,7 @@ def test_a_failed_extender_filter_ends_the_cycle_unless_ignorable(
     ignorable: bool, want: tuple[Outcome, str, str]
 ) -> None:
     declaration = declared(filter_verb="f", ignorable=ignorable)
-    scheduler = scheduler_with((declaration, lambda verb, arguments: ExtenderFailure("not today")))
+    scheduler = scheduler_with((declaration, refuses))
     report = schedule(scheduler, make_pod("p"))
     assert (report.outcome, report.node_name[:1], report.message) == want
     (said,) = scheduler.records.decision(0).extenders

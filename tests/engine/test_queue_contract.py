@@ -92,7 +92,7 @@ class Story:
     def _fail(self, name: str, plugin: str = "") -> None:
         plugins = frozenset({plugin} - {""})
         found = self.queue.fail(self.popped.pop(name), self.now, unschedulable_plugins=plugins)
-        self.results.append(found.requeued)
+        self.results.append(found is not None)
 
     def _bind(self, name: str) -> None:
         queued = self.popped.pop(name)

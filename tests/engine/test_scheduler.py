@@ -327,12 +327,12 @@ def test_post_filter_plugins_add_messages_and_can_nominate_a_node(
 def test_victims_are_evicted_and_lower_nominations_cleared() -> None:
     victim = make_pod("v").node("n1").obj()
     lower = make_pod("lower").nominated("n1").obj()
-    found = PostFilterResult("n1", ("default/v", "default/gone"), nominations_to_clear=("default/lower",))
+    found = PostFilterResult("n1", ("default/v", "default/gone"), clears_nominations=True)
     log: Log = []
     scheduler = make_scheduler(
         make_recorder("A", log, {"refuses": ("n1",), "post_filter": (found, SUCCESS)}), post_filter=True
     )
-    for item in (small_node("n1"), victim, make_pod("p").obj(), lower):
+    for item in (small_node("n1"), victim, make_pod("p").priority(1).obj(), lower):
         scheduler.handle(None, item, 0)
     report = scheduler.schedule_one(0)
     assert report is not None

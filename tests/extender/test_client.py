@@ -18,7 +18,7 @@ from bayplan.conformance.scripted_server import scripted
 from bayplan.extender.client import ExtenderClient
 from bayplan.extender.connections import ExtenderConnections
 from bayplan.framework.configuration.document import Extender, ExtenderTLSConfig
-from bayplan.framework.extender import ExtenderFailure
+from bayplan.framework.extender_answers import ExtenderFailure
 from bayplan.testing.builders import make_pod
 from tests.extender.servers import says
 
@@ -60,7 +60,9 @@ def test_requests_are_posted_as_json_to_the_path_of_the_verb() -> None:
     ],
 )
 def test_an_unreachable_server_is_reported_as_a_failure(url: str, want: str) -> None:
-    assert send(extender(url)) == ExtenderFailure(f'Post "{url}/filter": {want}')
+    with pytest.raises(ExtenderFailure) as problem:
+        send(extender(url))
+    assert str(problem.value) == f'Post "{url}/filter": {want}'
 
 
 def test_loopback_requests_ignore_the_environments_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,13 +127,17 @@ def test_a_redirect_is_followed(misbehaving: str) -> None:
 
 def test_a_late_body_is_reported_as_a_timeout(misbehaving: str) -> None:
     text = "context deadline exceeded (Client.Timeout or context cancellation while reading body)"
-    assert send(extender(misbehaving, http_timeout_ns=SECOND_NS // 5), "slow") == ExtenderFailure(text)
+    with pytest.raises(ExtenderFailure) as problem:
+        send(extender(misbehaving, http_timeout_ns=SECOND_NS // 5), "slow")
+    assert str(problem.value) == text
 
 
 def test_https_to_an_http_server_is_reported(misbehaving: str) -> None:
     url = misbehaving.replace("http", "https")
     want = f'Post "{url}/filter": http: server gave HTTP response to HTTPS client'
-    assert send(extender(url, enable_https=True)) == ExtenderFailure(want)
+    with pytest.raises(ExtenderFailure) as problem:
+        send(extender(url, enable_https=True))
+    assert str(problem.value) == want
 
 
 NAMED = ExtenderTLSConfig(server_name="extender.example", ca_file=str(CERTIFICATE))
@@ -160,9 +166,12 @@ NAMED = ExtenderTLSConfig(server_name="extender.example", ca_file=str(CERTIFICAT
     ],
 )
 def test_certificates_are_verified_as_configured(settings: dict[str, object], want: object, https: str) -> None:
-    if isinstance(want, str):
-        want = ExtenderFailure(f'Post "{https}/filter": tls: failed to verify certificate: {want}')
-    assert send(extender(https, **settings)) == want
+    if not isinstance(want, str):
+        assert send(extender(https, **settings)) == want
+        return
+    with pytest.raises(ExtenderFailure) as problem:
+        send(extender(https, **settings))
+    assert str(problem.value) == f'Post "{https}/filter": tls: failed to verify certificate: {want}'
 
 
 def test_a_missing_certificate_file_is_a_configuration_error() -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from types import SimpleNamespace
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import Handle, Plugin
-from bayplan.framework.preemption.evaluator import DryRuns
+from bayplan.framework.preemption.evaluator import PreemptionChoices
 from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import decode
 from bayplan.objects.meta import KubernetesObject
@@ -87,8 +86,8 @@ def make_state(nodes: Iterable[Node], pods: Iterable[tuple[Pod, str]] = ()) -> C
 
 
 def make_handle(state: ClusterState, feature_gates: FeatureGates) -> Handle:
-    """Return a handle for plugins. Its dry runs are enough only to create plugins."""
-    return Handle(state, feature_gates, dry_runs=cast(DryRuns, SimpleNamespace()))
+    """Return a handle for plugins. Its choices are always the first ones."""
+    return Handle(state, feature_gates, choices=PreemptionChoices(lambda count: 0, lambda rows: int(rows[0])))
 
 
 def make_plugin(kind: type[P], state: ClusterState, arguments: object = None, **gates: bool) -> P:

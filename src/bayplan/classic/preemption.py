@@ -11,8 +11,9 @@ from bayplan.classic.trial import NodeTrial
 from bayplan.engine.nominated_pods import NominatedPods
 from bayplan.engine.plan import Plan
 from bayplan.engine.queued_pod import key_of
-from bayplan.framework.extender import Extender, ExtenderFailure
+from bayplan.framework.extender import Extender
 from bayplan.framework.extender import Victims as ExtenderVictims
+from bayplan.framework.extender_answers import ExtenderFailure
 from bayplan.framework.preemption.evaluator import NEVER, importance, pods_on
 from bayplan.framework.preemption.shortlist import PRIORITY_OFFSET
 from bayplan.objects.pod import Pod
@@ -98,8 +99,9 @@ def with_extenders(found: Preemption, pod: Pod, extenders: Sequence[Extender], s
             names[row] or "": ExtenderVictims(tuple(info.pod for info in victims.pods), victims.num_pdb_violations)
             for row, victims in candidates.items()
         }
-        answer = extender.process_preemption(pod, victims_by_node, lambda name: pods_on(name, state))
-        if isinstance(answer, ExtenderFailure):
+        try:
+            answer = extender.process_preemption(pod, victims_by_node, lambda name: pods_on(name, state))
+        except ExtenderFailure:
             if extender.ignorable:
                 continue
             return NOTHING

@@ -17,7 +17,7 @@ from bayplan.classic.go_heap import GoHeap
 from bayplan.classic.pod_backoff import PodBackoffMap
 from bayplan.engine.in_flight import InFlightEvent
 from bayplan.engine.nominator import PodLister
-from bayplan.engine.queue import LABEL_ADD, LABEL_UPDATE, PreCheck, PreEnqueue, Requeue, SchedulingQueue
+from bayplan.engine.queue import LABEL_ADD, LABEL_UPDATE, PreCheck, PreEnqueue, SchedulingQueue
 from bayplan.engine.queue_options import DEFAULT_OPTIONS, FLUSH_UNSCHEDULABLE_PERIOD_NS, QueueOptions, first_on_grid
 from bayplan.engine.queued_pod import (
     NO_PLUGINS,
@@ -184,18 +184,18 @@ class ClassicQueue(SchedulingQueue):
         unschedulable_plugins: frozenset[str] = NO_PLUGINS,
         pending_plugins: frozenset[str] = NO_PLUGINS,
         nominated_node_name: str | None = None,
-    ) -> Requeue:
+    ) -> str | None:
         """Requeue a popped pod whose attempt failed, unless it was deleted or has a node."""
         self._popped.pop(queued.uid, None)
         known = self._pod_lister(queued.key)
         if known is None or known.spec.node_name:
-            return Requeue(False)
+            return None
         queued.replace_version(known)
         queued.unschedulable_plugins = unschedulable_plugins
         problem = self.add_unschedulable_if_not_present(queued, now_ns)
         if nominated_node_name is not None:
             self.nominator.add(known, nominated_node_name)
-        return Requeue(True, problem)
+        return problem
 
     def add_unschedulable_if_not_present(
         self, queued: QueuedPod, now_ns: int, *, scheduling_cycle: int | None = None

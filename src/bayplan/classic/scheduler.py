@@ -162,9 +162,7 @@ class ClassicScheduler(Scheduler):
         """
         if found.clear_own_nomination:
             return [self.pods.get(key_of(pod), pod)]
-        priority = pod.spec.priority or 0
-        others = [self.pods.get(key) for key in self.queue.nominator.on_node(node_name).values()]
-        return [other for other in others if other is not None and (other.spec.priority or 0) < priority]
+        return self.lower_nominations(pod, node_name)
 
     def _actuate(self, preemptor: Pod, node_name: str, victims: Sequence[str]) -> list[Action]:
         """Return the actions that nominate the pod and evict its victims."""

@@ -274,10 +274,9 @@ def _record_preemption(
         if node is not None:
             scheduler.queue.nominator.add(scheduler.pods[key], node)
             scheduler.pods[key] = _nominated(scheduler.pods[key], node)
-            for other in found.nominations_to_clear if found is not None else ():
-                cleared = scheduler.pods.get(other)
-                if cleared is not None:
-                    scheduler.pods[other] = _nominated(cleared, "")
+            if found is not None and found.clears_nominations:
+                for cleared in scheduler.lower_nominations(scheduler.pods[key], node):
+                    scheduler.pods[cleared.key] = _nominated(cleared, "")
                     scheduler.queue.nominator.remove(uid_of(cleared))
     answer["message"] = result.diagnosis.message()
 

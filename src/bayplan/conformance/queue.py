@@ -338,7 +338,7 @@ class _Replay:
                 pending_plugins=pending,
                 nominated_node_name=op.node if op.mode == "override" else None,
             )
-            return {"requeued": outcome.requeued, "error": outcome.error or None}
+            return {"requeued": outcome is not None, "error": outcome or None}
         if queued is None:
             waiting = self.queue.get(key_of(pod))
             queued = self.queue.new_record(pod, self.now_ns) if waiting is None else copy(waiting)

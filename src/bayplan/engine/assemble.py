@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.random_streams import RandomStreams
-from bayplan.engine.dry_run import DryRunner
 from bayplan.engine.queue import PreEnqueue, SchedulingQueue
 from bayplan.engine.queue_options import QueueOptions
 from bayplan.engine.queued_pod import KeyFunction, QueuedPod, SortKey, priority_sort
@@ -23,6 +23,7 @@ from bayplan.framework.extender import EXTENDER, Extender
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.noted_calls import noting_pod
 from bayplan.framework.plugin import Handle, Plugin, QueueSortPlugin
+from bayplan.framework.preemption.evaluator import PreemptionChoices
 from bayplan.framework.profile import Profile
 from bayplan.framework.registry import Registry
 from bayplan.framework.waiting_pods import WaitingPods
@@ -87,9 +88,9 @@ def assemble_scheduler(
     # The queue looks up the newest version of a failed pod in the same mapping that the event handlers update.
     pods: dict[str, Pod] = {}
     streams = RandomStreams(seed)
-    dry_runs = _dry_runs(state, streams, pick)
     waiting_pods = WaitingPods()
-    handle = Handle(state, feature_gates, "", dry_runs, extenders, waiting_pods, pods)
+    choices = _preemption_choices(state, streams, pick)
+    handle = Handle(state, feature_gates, "", choices, extenders, waiting_pods, pods)
     profiles = {
         profile.scheduler_name: _profile(profile, registry, replace(handle, scheduler_name=profile.scheduler_name))
         for profile in configuration.profiles
@@ -114,19 +115,15 @@ def assemble_scheduler(
         waiting_pods=waiting_pods,
         nominates_expected=feature_gates.enabled("NominatedNodeNameForExpectation"),
     )
-    dry_runs.connect(queue.nominator, scheduler.nominated_pods)
     scheduler.missing_plugins = _missing_plugins(configuration, registry)
     return scheduler
 
 
-def _dry_runs(state: ClusterState, streams: RandomStreams, pick: Pick | None) -> DryRunner:
+def _preemption_choices(state: ClusterState, streams: RandomStreams, pick: Pick | None) -> PreemptionChoices:
     # As upstream, the search for victims starts at a random node, and ties between nodes are broken at random.
     offsets = streams.stream("preemption_offset").random
-    return DryRunner(
-        state,
-        draw=lambda count: int(offsets() * count),
-        pick=pick if pick is not None else seeded_pick(streams.stream("preemption_node").random),
-    )
+    chooser = pick if pick is not None else seeded_pick(streams.stream("preemption_node").random)
+    return PreemptionChoices(lambda count: int(offsets() * count), partial(chooser, state))
 
 
 def _sampling(configuration: SchedulerConfiguration, extenders: Sequence[Extender]) -> NodeSampling:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
-from bayplan.engine.dry_run import PLAN
+from bayplan.engine.dry_run import find_candidates
 from bayplan.engine.extenders import ExtendedCycle, add_extender_scores, find_nodes_that_pass_extenders
 from bayplan.engine.filtered_rows import PASSES
 from bayplan.engine.first_failures import FirstFailures
@@ -18,6 +19,7 @@ from bayplan.engine.what_if import first_failure_with
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
 from bayplan.framework.extender import EXTENDER, Extender
+from bayplan.framework.preemption.evaluator import DRY_RUN
 from bayplan.framework.status import ERROR_BIT, Status, unresolvable, unschedulable
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Bools, Index
@@ -88,7 +90,7 @@ def schedule_pod(
         result.failure = pre.status
         if pre.status.code.rejects:
             result.diagnosis = diagnose_pre_filter(plan, pre.status)
-            cycle_state.write(PLAN, plan)
+            cycle_state.write(DRY_RUN, partial(find_candidates, plan, nominated_pods))
         return result
     plan.refresh_filters()
     nominated = nominated_pods(pod)
@@ -107,7 +109,7 @@ def schedule_pod(
         result.diagnosis = diagnose(plan, result, first_failures(plan, nominated, nominated_pods.log))
         # The message comes from the diagnosis, after PostFilter has run.
         result.failure = _UNSCHEDULABLE
-        cycle_state.write(PLAN, plan)
+        cycle_state.write(DRY_RUN, partial(find_candidates, plan, nominated_pods))
         return result
     if result.feasible_nodes == 1:
         # A single remaining node is chosen without scoring.
@@ -358,27 +360,24 @@ def diagnose(plan: Plan, result: ScheduleResult, failures: FirstFailures) -> Dia
         outside.update({row_of[name]: status for name, status in statuses.items() if name in row_of})
         # Rejected names that are not nodes of the cluster still count in messages.
         unknown = tuple([status for name, status in statuses.items() if name not in row_of])
-    counts = failures.counts
-    if examined is not failures.examined:
-        values, numbers = np.unique(failures.values[examined & (failures.values != PASSES)], return_counts=True)
-        counts = dict(zip(values.tolist(), numbers.tolist(), strict=True))
-    for number in sorted({value >> 16 for value in counts}):
-        rejecting[plan.filtered.results[number].name] = None
-    if result.extended is not None and result.extended.rejected_some:
-        rejecting[EXTENDER] = None
-    return Diagnosis(
+    diagnosis = Diagnosis(
         num_all_nodes=len(plan.state.nodes),
         pre_filter_status=None,
         examined=examined,
         values=failures.values,
         filters=tuple(part.name for part in plan.filtered.results),
         explain=plan.status_of,
-        counts=counts,
+        counts=failures.counts if examined is failures.examined else None,
         absent_status=absent_status(plan, rejecting_plugin),
         overrides=outside,
         unknown=unknown,
-        unschedulable_plugins=tuple(rejecting),
     )
+    for number in sorted({value >> 16 for value in diagnosis.counted()}):
+        rejecting[plan.filtered.results[number].name] = None
+    if result.extended is not None and result.extended.rejected_some:
+        rejecting[EXTENDER] = None
+    diagnosis.unschedulable_plugins = tuple(rejecting)
+    return diagnosis
 
 
 def absent_status(plan: Plan, rejecting_plugin: str = "") -> Status | None:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from bayplan.base.html_table import table
 from bayplan.engine.extenders import ExtenderResult
@@ -59,10 +59,6 @@ class Record(Struct, frozen=True, gc=False):
     nominated_node: str = ""
     victims: tuple[str, ...] = ()
     frame: int = -1
-
-    def with_frame(self, number: int) -> Record:
-        """Return a copy of the record that refers to the full record `number`."""
-        return structs.replace(self, frame=number)
 
 
 class KeyframeValues(Protocol):

@@ -25,7 +25,6 @@ cdef class DryRun:
     cdef public Py_ssize_t evaluated_rows, known_rows
     cdef NominatedPods _nominated
     cdef object _budgets
-    cdef bint _has_budgets
     cdef Trial _trial
     cdef RowLog _pod_log
     cdef Py_ssize_t _started_position

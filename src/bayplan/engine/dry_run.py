@@ -1,11 +1,7 @@
-"""Dry-run preemption: remove all pods of lower priority from a node, run the filters, and reprieve pods.
-
-`DryRunner` is the interface through which `bayplan.framework.preemption` asks for dry runs.
-"""
+"""Dry-run preemption: remove all pods of lower priority from a node, run the filters, and reprieve pods."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -14,11 +10,8 @@ import numpy as np
 from bayplan.base.go_sort import sort_slice
 from bayplan.engine.filtered_rows import PASSES
 from bayplan.engine.nominated_pods import NominatedPodLister, NominatedPods
-from bayplan.engine.nominator import Nominator
 from bayplan.engine.plan import Plan
-from bayplan.engine.select_host import Pick
 from bayplan.engine.what_if import ChangedRows, Trial
-from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.preemption import shortlist
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.framework.preemption.evaluator import NO_VICTIMS, importance
@@ -26,12 +19,8 @@ from bayplan.framework.preemption.shortlist import Shortlist, new_table
 from bayplan.framework.status import ERROR_BIT, Status, error, unresolvable
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Index
-from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import PodInfo
 from bayplan.state.row_log import RowLog
-
-PLAN = "Plan"
-"""Cycle state key under which a cycle that found no node stores its plan."""
 
 _NO_VICTIMS = -2
 """Value of `DryRun._found` for a row without potential victims."""
@@ -63,7 +52,6 @@ class DryRun:
         self.evaluated_rows = self.known_rows = 0
         self._nominated: NominatedPods | None = None
         self._budgets: DisruptionBudgets | None = None
-        self._has_budgets = False
         self._pod_log = plan.state.pod_log
         self._started_position = self._pod_log.end
         self._pods_on = plan.state.pods_on
@@ -77,7 +65,7 @@ class DryRun:
         The search begins at index `start` of `rows` (intp), and wraps around. It continues while all candidates violate
         budgets; at most `wanted` of these are returned, after the others.
         """
-        self._nominated, self._budgets, self._has_budgets = nominated, budgets, budgets.any()
+        self._nominated, self._budgets = nominated, budgets if budgets.any() else None
         changed = self._changed_rows.take(nominated, budgets.version)
         # Pods that have started since may change the order in which pods are reprieved.
         started = self._pod_log.since(self._started_position)
@@ -178,7 +166,7 @@ class DryRun:
             self._known[row] = _INFEASIBLE
             return
         order, guarded = potential, 0
-        if self._has_budgets and self._budgets is not None:
+        if self._budgets is not None:
             violations = self._budgets.violated_by(potential)
             protected = [info for info, violates in zip(potential, violations, strict=True) if violates]
             guarded = len(protected)
@@ -224,38 +212,16 @@ class DryRun:
         return self._plan.status_of(reason)
 
 
-class DryRunner:
-    """Gives preemption the nominations and the plan of the cycle (`bayplan.framework.preemption.evaluator.DryRuns`).
-
-    Created before the plugins that use it; `connect` sets what is created after them.
-
-    Args:
-        draw: the function that returns a random integer from 0 up to, but excluding, its argument; also an attribute.
-        pick: chooses among equally good nodes.
-    """
-
-    def __init__(self, cluster: ClusterState, *, draw: Callable[[int], int], pick: Pick) -> None:
-        self.draw = draw
-        self.pick: Callable[[Index], int] = partial(pick, cluster)
-        self._nominator: Nominator | None = None
-        self._nominated_pods: NominatedPodLister | None = None
-
-    def connect(self, nominator: Nominator, nominated_pods: NominatedPodLister) -> None:
-        """Set the nominations, once there is a queue."""
-        self._nominator = nominator
-        self._nominated_pods = nominated_pods
-
-    def nominated_to(self, node_name: str) -> Iterable[str]:
-        """Return the keys of the pods that are nominated to a node, oldest nomination first."""
-        return () if self._nominator is None else self._nominator.on_node(node_name).values()
-
-    def find_candidates(
-        self, pod: Pod, state: CycleState, rows: Index, budgets: DisruptionBudgets, wanted: int, start: int = 0
-    ) -> Shortlist:
-        """Dry-run preemption by a pod on `rows` from index `start` (wrapping) until `wanted` candidates are found."""
-        plan = state.read(PLAN, Plan)
-        if plan is None or self._nominated_pods is None:
-            raise TypeError("preemption outside of a cycle of this scheduler")
-        if not isinstance(plan.dry_run, DryRun):
-            plan.dry_run = DryRun(plan, self._nominated_pods.log)
-        return plan.dry_run.search(rows, start, wanted, self._nominated_pods(pod), budgets)
+def find_candidates(
+    plan: Plan,
+    nominated_pods: NominatedPodLister,
+    pod: Pod,
+    rows: Index,
+    budgets: DisruptionBudgets,
+    wanted: int,
+    start: int = 0,
+) -> Shortlist:
+    """Dry-run preemption by a pod of a plan; see `DryRun.search`."""
+    if not isinstance(plan.dry_run, DryRun):
+        plan.dry_run = DryRun(plan, nominated_pods.log)
+    return plan.dry_run.search(rows, start, wanted, nominated_pods(pod), budgets)

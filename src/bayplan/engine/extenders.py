@@ -13,7 +13,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from bayplan.engine.select_host import Ties
-from bayplan.framework.extender import Extender, ExtenderFailure, Filtered, unknown_node
+from bayplan.framework.extender import Extender
+from bayplan.framework.extender_answers import ExtenderFailure, Filtered
 from bayplan.framework.status import SUCCESS, Code, Status, error
 from bayplan.objects.pod import Pod
 from bayplan.objects.quantity import wrap_int64
@@ -102,17 +103,15 @@ def find_nodes_that_pass_extenders(
             continue
         result = cycle.by_number[number]
         result.asked = tuple(rows.tolist())
-        found = extender.filter(pod, [node for row in result.asked if (node := nodes.nodes[row]) is not None])
-        if isinstance(found, Filtered):
-            unknown = next((name for name in found.nodes if name not in nodes.row_of), None)
-            if unknown is not None:
-                # Upstream would continue with a node that does not exist.
-                found = ExtenderFailure(unknown_node(extender.name, unknown))
-        if isinstance(found, ExtenderFailure):
-            result.filter_error, result.ignored = found.message, extender.ignorable
+        try:
+            found = extender.filter(pod, [node for row in result.asked if (node := nodes.nodes[row]) is not None])
+            # Upstream would continue with a node that does not exist.
+            extender.check_known(found.nodes, nodes.row_of)
+        except ExtenderFailure as problem:
+            result.filter_error, result.ignored = str(problem), extender.ignorable
             if extender.ignorable:
                 continue
-            return error(found.message)
+            return error(str(problem))
         result.filter_error = ""
         rows = _remaining_rows(found, cycle, result, nodes.row_of)
     return rows
@@ -154,9 +153,10 @@ def add_extender_scores(
         if not extender.is_prioritizer or not extender.is_interested(pod):
             continue
         result = cycle.by_number[number]
-        answer = extender.prioritize(pod, asked)
-        if isinstance(answer, ExtenderFailure):
-            result.prioritize_error = answer.message
+        try:
+            answer = extender.prioritize(pod, asked)
+        except ExtenderFailure as problem:
+            result.prioritize_error = str(problem)
             continue
         known = [(places[name], score) for name, score in answer if name in places]
         index = np.array([place for place, _ in known], dtype=np.intp)
@@ -179,9 +179,11 @@ def bind_by_extenders(extenders: Sequence[Extender], pod: Pod, node_name: str) -
     for extender in extenders:
         if not extender.is_binder or not extender.is_interested(pod):
             continue
-        failure = extender.bind(pod, node_name)
-        if failure is None:
-            return extender.name, SUCCESS
-        if not extender.ignorable:
-            return extender.name, error(failure.message)
+        try:
+            extender.bind(pod, node_name)
+        except ExtenderFailure as problem:
+            if extender.ignorable:
+                continue
+            return extender.name, error(str(problem))
+        return extender.name, SUCCESS
     return "", SUCCESS

@@ -76,11 +76,9 @@ def _actuate_preemption(scheduler: Scheduler, preemptor: Pod, found: PostFilterR
     """Clear nominations of lower priority and evict victims. Victims that wait at Permit are rejected instead."""
     node_name = found.nominated_node_name or ""
     actions: list[Action] = []
-    for key in found.nominations_to_clear:
-        other = scheduler.pods.get(key)
-        if other is not None:
-            scheduler.queue.nominator.remove(uid_of(other))
-            actions.append(Nominate(other, ""))
+    for other in scheduler.lower_nominations(preemptor, node_name) if found.clears_nominations else ():
+        scheduler.queue.nominator.remove(uid_of(other))
+        actions.append(Nominate(other, ""))
     for key in found.victims:
         victim = scheduler.pods.get(key)
         if victim is None or victim.metadata.deletion_timestamp is not None:

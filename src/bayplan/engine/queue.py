@@ -13,8 +13,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-import msgspec
-
 from bayplan.engine.backoff_queue import BackoffQueue
 from bayplan.engine.heap import PodHeap
 from bayplan.engine.hint_index import AFTER_BACKOFF, IMMEDIATELY, SKIP, EventMatch, HintIndex, Strategy
@@ -38,7 +36,7 @@ from bayplan.framework.events import (
 from bayplan.framework.status import SUCCESS, Status
 from bayplan.objects.pod import Pod
 
-__all__ = ["SchedulingQueue", "QueueOptions", "Requeue", "PreCheck", "PreEnqueue"]
+__all__ = ["SchedulingQueue", "QueueOptions", "PreCheck", "PreEnqueue"]
 
 LABEL_ADD = UNSCHEDULABLE_POD_ADD.label
 LABEL_UPDATE = UNSCHEDULABLE_POD_UPDATE.label
@@ -49,18 +47,6 @@ PreCheck: TypeAlias = Callable[[Pod], bool]
 
 PreEnqueue: TypeAlias = Callable[[Pod], Status | None]
 """A PreEnqueue plugin: returns None or an ok status to let the pod into the active queue; any other status gates it."""
-
-
-class Requeue(msgspec.Struct, frozen=True):
-    """The result of requeueing a failed pod.
-
-    Attributes:
-        requeued: False if the pod is gone, assigned, or replaced by another pod of the same name.
-        error: why the queue rejected the pod, in upstream's words; empty on success.
-    """
-
-    requeued: bool
-    error: str = ""
 
 
 class SchedulingQueue:
@@ -269,8 +255,11 @@ class SchedulingQueue:
         unschedulable_plugins: frozenset[str] = NO_PLUGINS,
         pending_plugins: frozenset[str] = NO_PLUGINS,
         nominated_node_name: str | None = None,
-    ) -> Requeue:
+    ) -> str | None:
         """Requeue a popped pod whose attempt failed, and end the attempt.
+
+        Return why the queue refuses the pod, in upstream's words, or ""; None if the pod is gone, assigned, or replaced
+        by another pod of the same name.
 
         Args:
             queued: the popped record.
@@ -288,13 +277,13 @@ class SchedulingQueue:
         if known is None or known.spec.node_name:
             self._in_flight.done(queued.uid)
             self.nominator.add(queued.pod, nominated_node_name)
-            return Requeue(False)
+            return None
         if uid_of(known) != queued.uid:
             self._in_flight.done(queued.uid)
-            return Requeue(False)
+            return None
         queued.replace_version(known)
         self.nominator.add(queued.pod, nominated_node_name)
-        return Requeue(True, self.add_unschedulable_if_not_present(queued, now_ns))
+        return self.add_unschedulable_if_not_present(queued, now_ns)
 
     def add_unschedulable_if_not_present(self, queued: QueuedPod, now_ns: int) -> str:
         """Requeue a failed pod where its rejection and the events since its pop say; end the attempt.

@@ -11,6 +11,7 @@ from enum import IntEnum
 from hashlib import blake2b
 
 import numpy as np
+from msgspec.structs import replace
 
 from bayplan.engine.cycle import ScheduleResult
 from bayplan.engine.decision import Decision, Frame, Outcome, Record, rebuild
@@ -72,7 +73,7 @@ class Records:
             self._hash.update(_digest_text(self._summaries))
             self._summaries.clear()
         if self.level is _FULL and plan is not None and result is not None:
-            record = record.with_frame(len(self._frames))
+            record = replace(record, frame=len(self._frames))
             self._frames.append(self._frame(plan, result))
         self._summaries.append(record)
 

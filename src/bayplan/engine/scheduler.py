@@ -124,10 +124,10 @@ class Scheduler:
         self.queue.flush_backoff(now_ns)
         self.queue.flush_unschedulable(now_ns)
         actions: list[Action] = []
-        for key, waiting, plugin in self.waiting_pods.expired(now_ns):
+        for waiting, plugin in self.waiting_pods.expired(now_ns):
             waited = format_duration(waiting.timeouts[plugin])
             text = f"rejected due to timeout after waiting {waited} at plugin {plugin}"
-            actions += self.reject_waiting_pod(key, Status(Code.UNSCHEDULABLE, (text,), plugin), now_ns)
+            actions += self.reject_waiting_pod(waiting.key, Status(Code.UNSCHEDULABLE, (text,), plugin), now_ns)
         return actions + self.bindings.process_decided(now_ns)
 
     # The scheduling cycle.
@@ -257,6 +257,12 @@ class Scheduler:
             rejector = rejector or plugin.name
         diagnosis.post_filter_message = ", ".join(reasons)
         return found, Status(_UNSCHEDULABLE, tuple(reasons), rejector)
+
+    def lower_nominations(self, pod: Pod, node_name: str) -> list[Pod]:
+        """Return the pods of lower priority than `pod` that are nominated to a node, oldest nomination first."""
+        priority = pod.spec.priority or 0
+        nominated = [self.pods.get(key) for key in self.queue.nominator.on_node(node_name).values()]
+        return [other for other in nominated if other is not None and (other.spec.priority or 0) < priority]
 
     def preemption_failed(self, pod: Pod, now_ns: int) -> None:
         """Retry a pod whose victims the host could not evict."""

@@ -22,7 +22,7 @@ from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.json import GoJsonError, decode_first
 from bayplan.extender.tls import tls_context, verification_problem
 from bayplan.framework.configuration.document import Extender
-from bayplan.framework.extender import ExtenderFailure
+from bayplan.framework.extender_answers import ExtenderFailure
 
 AWAITING = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
 READING = "context deadline exceeded (Client.Timeout or context cancellation while reading body)"
@@ -56,24 +56,24 @@ class ExtenderClient:
         self._encoder = msgspec.json.Encoder()
 
     def send(self, verb: str, arguments: Mapping[str, object]) -> object:
-        """Post arguments to a verb; return the decoded response, or an `ExtenderFailure`."""
+        """Post arguments to a verb; return the decoded response. Raise ExtenderFailure if there is none."""
         url = f"{self._configuration.url_prefix.rstrip('/')}/{verb}"
         try:
             status, body = self._post(url, self._encoder.encode(arguments))
         except _BodyTimeout:
-            return ExtenderFailure(READING)
+            raise ExtenderFailure(READING) from None
         except BodyTooLarge as problem:
-            return ExtenderFailure(f'Post "{url}": {problem}')
+            raise ExtenderFailure(f'Post "{url}": {problem}') from None
         except zlib.error:
-            return ExtenderFailure("gzip: invalid header")
+            raise ExtenderFailure("gzip: invalid header") from None
         except (httpx.HTTPError, httpx.InvalidURL) as problem:
-            return ExtenderFailure(f'Post "{url}": {self._explained(problem)}')
+            raise ExtenderFailure(f'Post "{url}": {self._explained(problem)}') from None
         if status != httpx.codes.OK:
-            return ExtenderFailure(f"failed {verb} with extender at URL {url}, code {status}")
+            raise ExtenderFailure(f"failed {verb} with extender at URL {url}, code {status}")
         try:
             return decode_first(body)
         except GoJsonError as problem:
-            return ExtenderFailure(str(problem))
+            raise ExtenderFailure(str(problem)) from None
 
     def close(self) -> None:
         """Close the connections."""

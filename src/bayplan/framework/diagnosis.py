@@ -68,7 +68,7 @@ class Diagnosis:
         """Return the nodes whose status has this code (bool[rows]; may include freed rows); None if all have it."""
         if self.pre_filter_status is not None:
             return np.full(len(self.examined), self.pre_filter_status.code is code, dtype=np.bool_)
-        counted = self._counted()
+        counted = self.counted()
         alike = [value for value in counted if verdict_code(value & 0xFFFF) is code]
         if len(alike) == len(counted):
             if sum(counted.values()) == self.num_all_nodes and not self.overrides:
@@ -87,7 +87,7 @@ class Diagnosis:
 
     def groups(self) -> Iterator[tuple[Status, int]]:
         """Yield the statuses of nodes, some repeatedly, with the number of nodes; excluding `absent_status`."""
-        counts = self._counted()
+        counts = self.counted()
         if self.overrides:
             counts = dict(counts)
             for row in self.overrides:
@@ -99,7 +99,8 @@ class Diagnosis:
         for status in (*self.overrides.values(), *self.unknown):
             yield status, 1
 
-    def _counted(self) -> Mapping[int, int]:
+    def counted(self) -> Mapping[int, int]:
+        """Return `counts`, computed if necessary."""
         if self.counts is None:
             values, counts = np.unique(self.values[self.examined & (self.values >= 0)], return_counts=True)
             self.counts = dict(zip(values.tolist(), counts.tolist(), strict=True))
@@ -150,10 +151,10 @@ class PostFilterResult(msgspec.Struct, frozen=True):
         nominated_node_name: the node to nominate the pod to; "" clears its nomination, None leaves it unchanged.
         victims: keys of the pods to evict, most important first.
         shortlist: all candidates found; valid until the cluster changes.
-        nominations_to_clear: keys of pods of lower priority that are nominated to the same node.
+        clears_nominations: whether pods of lower priority that are nominated to the same node lose their nomination.
     """
 
     nominated_node_name: str | None = None
     victims: tuple[str, ...] = ()
     shortlist: Shortlist | None = None
-    nominations_to_clear: tuple[str, ...] = ()
+    clears_nominations: bool = False

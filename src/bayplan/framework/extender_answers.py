@@ -15,18 +15,23 @@ from bayplan.framework.configuration.json_tree import kind_of
 MIN_INT64, MAX_INT64 = -(1 << 63), (1 << 63) - 1
 
 
-class AnswerError(ValueError):
-    """A response with a wrong type; the text is the message of Go's decoder."""
+class ExtenderFailure(Exception):
+    """An extender could not be called, or its response is unusable. The text is upstream's error text."""
 
 
-class FilterAnswer(msgspec.Struct, frozen=True):
-    """An ExtenderFilterResult with only the names of its nodes. A list that the response omits is None."""
+class Filtered(msgspec.Struct, frozen=True):
+    """The result of an extender's filter verb.
 
-    nodes: tuple[str, ...] | None
-    node_names: tuple[str, ...] | None
+    Attributes:
+        nodes: names of the remaining nodes, in the extender's order, each once.
+        failed, unresolvable: the reasons for rejected nodes, by name; for unresolvable nodes, preemption can't help.
+        bare: whether the extender returned node objects instead of names; from then on, the cycle sees only these.
+    """
+
+    nodes: tuple[str, ...]
     failed: Mapping[str, str]
     unresolvable: Mapping[str, str]
-    error: str
+    bare: bool
 
 
 class MetaVictims(msgspec.Struct, frozen=True):
@@ -58,20 +63,24 @@ _STRUCTS: Final[Mapping[str, Mapping[str, str]]] = {
 _ELEMENT_OF_MAP: Final = {"v1.FailedNodesMap": "string", "map[string]*v1.MetaVictims": "*v1.MetaVictims"}
 
 
-def filter_answer(value: object) -> FilterAnswer:
-    """Decode the response of a filter verb.
+def filter_answer(value: object, *, by_name: bool) -> Filtered:
+    """Decode the response of a filter verb. With `by_name`, a list of node names counts before a list of nodes.
 
     Raises:
-        AnswerError: the response has a wrong type.
+        ExtenderFailure: the response has a wrong type, or contains an error.
     """
     found = _decode(value, "v1.ExtenderFilterResult")
-    nodes, names = found["Nodes"], found["NodeNames"]
-    return FilterAnswer(
-        None if nodes is None else tuple(node["metadata"]["name"] for node in nodes["items"] or ()),
-        None if names is None else tuple(names),
+    if found["Error"]:
+        raise ExtenderFailure(found["Error"])
+    nodes, names = found["Nodes"], found["NodeNames"] if by_name else None
+    bare = names is None and nodes is not None
+    if bare:
+        names = [node["metadata"]["name"] for node in nodes["items"] or ()]
+    return Filtered(
+        tuple(dict.fromkeys(names or ())),
         found["FailedNodes"] or {},
         found["FailedAndUnresolvableNodes"] or {},
-        found["Error"],
+        bare,
     )
 
 
@@ -80,7 +89,7 @@ def host_priorities(value: object) -> tuple[tuple[str, int], ...]:
     if value is None:
         return ()
     if not isinstance(value, list):
-        raise AnswerError(f"json: cannot unmarshal {kind_of(value)} into Go value of type v1.HostPriorityList")
+        raise ExtenderFailure(f"json: cannot unmarshal {kind_of(value)} into Go value of type v1.HostPriorityList")
     found = []
     for entry in value:
         if type(entry) is dict and len(entry) == 2:
@@ -105,10 +114,10 @@ def meta_victims(value: object) -> Mapping[str, MetaVictims]:
     return found
 
 
-def bind_error(value: object) -> str:
-    """Decode the response of a bind verb; return its error, or "". Raises like `filter_answer`."""
-    error: str = _decode(value, "v1.ExtenderBindingResult")["Error"]
-    return error
+def check_bound(value: object) -> None:
+    """Decode the response of a bind verb; raises like `filter_answer`."""
+    if problem := _decode(value, "v1.ExtenderBindingResult")["Error"]:
+        raise ExtenderFailure(problem)
 
 
 def _decode(value: object, go_type: str, struct: str = "", path: str = "") -> Any:
@@ -141,4 +150,4 @@ def _decode(value: object, go_type: str, struct: str = "", path: str = "") -> An
     is_number = isinstance(value, float | int) and not isinstance(value, bool)
     word = f"number {value}" if kind == "int64" and is_number else kind_of(value)
     target = f"struct field {struct.removeprefix('v1.')}.{path} of" if path else "value of"
-    raise AnswerError(f"json: cannot unmarshal {word} into Go {target} type {kind}")
+    raise ExtenderFailure(f"json: cannot unmarshal {word} into Go {target} type {kind}")

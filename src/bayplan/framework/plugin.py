@@ -32,7 +32,7 @@ from bayplan.state.views import Rows
 if TYPE_CHECKING:
     from bayplan.framework.diagnosis import Diagnosis, PostFilterResult
     from bayplan.framework.extender import Extender
-    from bayplan.framework.preemption.evaluator import DryRuns
+    from bayplan.framework.preemption.evaluator import PreemptionChoices
     from bayplan.framework.waiting_pods import WaitingPods
 
 
@@ -62,7 +62,7 @@ class Handle:
     """The interface of the scheduler for its plugins.
 
     Attributes:
-        dry_runs: the engine's interface for preemption; None outside of a scheduler.
+        choices: the random choices of preemption; None outside of a scheduler.
         extenders: the extenders in calling order.
         waiting_pods: the pods that wait at Permit; None outside of a scheduler.
         pods: all unfinished pods of the cluster by key, assigned or not.
@@ -71,7 +71,7 @@ class Handle:
     cluster: ClusterState
     feature_gates: FeatureGates
     scheduler_name: str = "default-scheduler"
-    dry_runs: DryRuns | None = None
+    choices: PreemptionChoices | None = None
     extenders: Sequence[Extender] = ()
     waiting_pods: WaitingPods | None = None
     pods: Mapping[str, Pod] = field(default_factory=dict)

@@ -104,13 +104,7 @@ class WaitingPods:
         """Return the earliest deadline of all pods in nanoseconds, or None if no pod waits."""
         return min((waiting.deadline_ns for waiting in self._pods.values()), default=None)
 
-    def expired(self, now_ns: int) -> list[tuple[str, WaitingPod, str]]:
-        """Return the pods past a deadline, as (key, pod, plugin whose deadline it is)."""
-        found = []
-        for key, waiting in self._pods.items():
-            if waiting.is_decided:
-                continue
-            plugin = min(waiting.deadlines, key=waiting.deadlines.__getitem__)
-            if waiting.deadlines[plugin] <= now_ns:
-                found.append((key, waiting, plugin))
-        return found
+    def expired(self, now_ns: int) -> list[tuple[WaitingPod, str]]:
+        """Return the pods past a deadline, each with the plugin whose deadline it is."""
+        late = [each for each in self._pods.values() if not each.is_decided and each.deadline_ns <= now_ns]
+        return [(each, min(each.deadlines, key=each.deadlines.__getitem__)) for each in late]

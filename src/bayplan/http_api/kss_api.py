@@ -23,7 +23,7 @@ from bayplan.apiserver.store.item import ADDED, Item, Write
 from bayplan.apiserver.store.store import Compacted, Store
 from bayplan.base.errors import BayplanError, InputError
 from bayplan.extender.client import ExtenderClient
-from bayplan.framework.extender import ExtenderFailure
+from bayplan.framework.extender_answers import ExtenderFailure
 from bayplan.http_api.bodies import read_body
 from bayplan.http_api.configuration_facts import check
 from bayplan.http_api.document_loading import load_into
@@ -264,10 +264,10 @@ class KssApi:
             finally:
                 client.close()
 
-        answer = await self._state.off_loop(call_extender)
-        if isinstance(answer, ExtenderFailure):
-            raise InputError(extenders[int(number)].url_prefix, got=answer.message)
-        return _document(answer)
+        try:
+            return _document(await self._state.off_loop(call_extender))
+        except ExtenderFailure as problem:
+            raise InputError(extenders[int(number)].url_prefix, got=str(problem)) from None
 
 
 def _preflight(request: Request) -> dict[str, str]:

@@ -16,7 +16,7 @@ from time import monotonic
 from types import TracebackType
 
 from bayplan.base.clock import Clock
-from bayplan.engine.queue import PreCheck, Requeue, SchedulingQueue
+from bayplan.engine.queue import PreCheck, SchedulingQueue
 from bayplan.engine.queue_options import FLUSH_UNSCHEDULABLE_PERIOD_NS
 from bayplan.engine.queued_pod import NO_PLUGINS, QueuedPod
 from bayplan.framework.events import ClusterEvent
@@ -154,7 +154,7 @@ class BlockingQueue:
         *,
         unschedulable_plugins: frozenset[str] = NO_PLUGINS,
         pending_plugins: frozenset[str] = NO_PLUGINS,
-    ) -> Requeue:
+    ) -> str | None:
         """Return a popped pod whose attempt failed to the queue; see `SchedulingQueue.fail`."""
         with self.open() as queue:
             return queue.fail(

@@ -12,6 +12,8 @@ from hashlib import blake2b
 from types import MappingProxyType
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from bayplan.base.errors import InputError
 from bayplan.engine.cycle import ScheduleResult
 from bayplan.engine.decision import Decision, Frame, KeyframeValues, Record, rebuild
@@ -259,7 +261,7 @@ class DecisionStore(Records):
         if self.level is RecordLevel.FULL and plan is not None and result is not None:
             frame = self._frame(plan, result)
             self._keep_full(number, frame, self._late_points(plan.profile), _whole_size(frame.keyframe))
-            record = record.with_frame(number)
+            record = replace(record, frame=number)
         if self.level is not RecordLevel.OFF:
             origin = self._origin_of(pod)
             if origin is not None:
@@ -278,7 +280,7 @@ class DecisionStore(Records):
             self._annotated.add(number)
         if self.level is RecordLevel.FULL:
             self._keep_full(number, attempt.frame, attempt.points, attempt.nbytes)
-            record = record.with_frame(number)
+            record = replace(record, frame=number)
             if attempt.late_results:
                 self._late_results[number] = attempt.late_results
         self._keep_summary(number, record)

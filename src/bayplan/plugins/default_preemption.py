@@ -54,7 +54,7 @@ class DefaultPreemption(PreEnqueuePlugin[None], PostFilterPlugin[None]):
                 self._last_victims[_uid_of(pod)] = key
                 return found
         # All victims are already terminating: upstream starts no evictions, and clears no nominations, either.
-        return replace(found, nominations_to_clear=())
+        return replace(found, clears_nominations=False)
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """Gate a pod whose victims have been chosen, until the last of them is terminating."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from bayplan.engine.nominator import PodLister
-from bayplan.engine.queue import PreEnqueue, Requeue, SchedulingQueue
+from bayplan.engine.queue import PreEnqueue, SchedulingQueue
 from bayplan.engine.queue_options import DEFAULT_OPTIONS, QueueOptions
 from bayplan.engine.queued_pod import NO_PLUGINS, KeyFunction, QueuedPod, key_of, priority_sort
 from bayplan.framework.events import HintTable
@@ -154,7 +154,7 @@ class TracedQueue(SchedulingQueue):
         unschedulable_plugins: frozenset[str] = NO_PLUGINS,
         pending_plugins: frozenset[str] = NO_PLUGINS,
         nominated_node_name: str | None = None,
-    ) -> Requeue:
+    ) -> str | None:
         """Return a pod whose attempt failed to the queue; see `SchedulingQueue.fail`."""
         outcome = super().fail(
             queued,
@@ -163,7 +163,7 @@ class TracedQueue(SchedulingQueue):
             pending_plugins=pending_plugins,
             nominated_node_name=nominated_node_name,
         )
-        if not outcome.requeued and self._seen.get(queued.uid) in (IN_FLIGHT, PERMIT):
+        if outcome is None and self._seen.get(queued.uid) in (IN_FLIGHT, PERMIT):
             self._note(queued, GONE, "Done")
         return outcome
 

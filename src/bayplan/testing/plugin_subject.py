@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from bayplan.engine.dry_run import DryRunner
 from bayplan.engine.select_host import first_by_name
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.feature_gates import FeatureGates
@@ -23,6 +22,7 @@ from bayplan.framework.plugin import (
     PreScorePlugin,
     ScorePlugin,
 )
+from bayplan.framework.preemption.evaluator import PreemptionChoices
 from bayplan.framework.status import Code, Status
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Bools
@@ -56,8 +56,8 @@ class Subject:
     def __init__(self, kind: type[Plugin[Any]], arguments: object, gates: FeatureGates, sample: SampleCluster) -> None:
         self.sample = sample
         self.state: ClusterState = sample.state()
-        dry_runs = DryRunner(self.state, draw=lambda count: 0, pick=first_by_name)
-        self.plugin: Any = kind(arguments, Handle(self.state, gates, dry_runs=dry_runs))
+        choices = PreemptionChoices(lambda count: 0, partial(first_by_name, self.state))
+        self.plugin: Any = kind(arguments, Handle(self.state, gates, choices=choices))
         self.pod: Pod = typed(sample.pod, Pod)
         self.points = frozenset(kind.extension_points())
 

@@ -82,14 +82,13 @@ def account_of(
     Args:
         potential: the rows (intp) of potential candidates.
         found: the result of the dry runs; None without dry runs.
-        left: the candidates that extenders accepted; None if no extender was called.
+        left: those of them that extenders accepted.
         chosen: the chosen node, or "".
         names: node names by row.
         nodes: the number of nodes.
     """
-    if found is None:
+    if found is None or left is None:
         return PreemptionAccount("", others=nodes)
-    left = found if left is None else left
     lost = lost_by(left)
     chosen_row = next((row for row in left.rows.tolist() if names[row] == chosen), -1)
 

@@ -1,13 +1,15 @@
 """Decide whether and on which node a pod that fits no node preempts others: upstream's preemption evaluator.
 
-The engine provides dry runs (`DryRuns`); extenders may remove candidates and change their victims. Source:
+The engine provides dry runs (`DRY_RUN`); extenders may remove candidates and change their victims. Source:
 https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +17,8 @@ from bayplan.base.errors import PluginError
 from bayplan.framework.configuration.plugin_arguments import DefaultPreemptionArgs
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import Diagnosis, PostFilterResult, count_reasons, format_reasons
-from bayplan.framework.extender import Extender, ExtenderFailure, Victims
+from bayplan.framework.extender import Extender, Victims
+from bayplan.framework.extender_answers import ExtenderFailure
 from bayplan.framework.preemption.account import account_of
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.framework.preemption.shortlist import Shortlist, shortlist_of
@@ -39,51 +42,42 @@ VICTIM_TERMINATING = "not eligible due to a terminating pod on the nominated nod
 _ERROR, _UNSCHEDULABLE = Code.ERROR, Code.UNSCHEDULABLE
 
 
-class DryRuns(Protocol):
-    """The engine's interface for preemption: dry runs, nominations and random choices (`bayplan.engine.dry_run`)."""
+DRY_RUN = "DryRun"
+"""Cycle state key under which a cycle that found no node stores a function that dry-runs preemption (a `partial`)."""
 
-    def nominated_to(self, node_name: str) -> Iterable[str]:
-        """Return the keys of the pods that are nominated to a node, oldest nomination first."""
-        ...
 
-    def find_candidates(
-        self, pod: Pod, state: CycleState, rows: Index, budgets: DisruptionBudgets, wanted: int, start: int = 0
-    ) -> Shortlist:
-        """Dry-run preemption by a pod on `rows` from index `start` (wrapping) until `wanted` candidates are found.
+@dataclass(frozen=True)
+class PreemptionChoices:
+    """The random choices of preemption.
 
-        The search continues while all candidates violate budgets; at most `wanted` of these are returned, after the
-        others.
-        """
-        ...
+    Attributes:
+        draw: returns a random integer from 0 up to, but excluding, its argument.
+        pick: returns one of several equally good rows.
+    """
 
-    def draw(self, count: int, /) -> int:
-        """Return a random integer from 0 up to, but excluding, `count`, from the stream of the run."""
-        ...
-
-    def pick(self, rows: Index, /) -> int:
-        """Return one of several equally good rows."""
-        ...
+    draw: Callable[[int], int]
+    pick: Callable[[Index], int]
 
 
 class Evaluator:
     """Finds the node on which a pod should preempt other pods.
 
     Args:
-        handle: the handle of the plugin; must have dry runs. Extenders with a preempt verb take part.
+        handle: the handle of the plugin; must have `choices`. Extenders with a preempt verb take part.
         arguments: the number of candidates to find, in percent of the potential nodes and as a minimum; also an
             attribute.
 
     Raises:
-        PluginError: the handle has no dry runs.
+        PluginError: the handle has no `choices`.
     """
 
     def __init__(self, handle: Handle, arguments: DefaultPreemptionArgs) -> None:
-        if handle.dry_runs is None:
-            raise PluginError("preemption needs the dry runs of a scheduler", hint="Handle(..., dry_runs=...)")
+        if handle.choices is None:
+            raise PluginError("preemption needs the random choices of a scheduler", hint="Handle(..., choices=...)")
         self.arguments = arguments
         self._cluster = handle.cluster
         self._pods = handle.pods
-        self._dry_runs = handle.dry_runs
+        self._choices = handle.choices
         self._extenders = [extender for extender in handle.extenders if extender.supports_preemption]
         self._budgets = DisruptionBudgets(handle.cluster.catalog)
 
@@ -116,21 +110,19 @@ class Evaluator:
         if len(rows):
             # Upstream starts at a random node, so that preemption does not always affect the same nodes.
             if offset is None:
-                offset = self._dry_runs.draw(len(rows))
+                offset = self._choices.draw(len(rows))
             wanted = self.number_of_candidates(len(rows))
-            shortlist = self.find_candidates(pod, state, rows, wanted, offset)
-        if shortlist is None or not len(shortlist):
-            return self._nothing_found(shortlist)
-        left = shortlist
+            shortlist = left = self.find_candidates(pod, state, rows, wanted, offset)
+        if left is None or not len(left):
+            return self._nothing_found(left)
         if self._extenders:
-            answer = call_extenders(self._extenders, pod, shortlist, self._cluster)
+            answer = call_extenders(self._extenders, pod, left, self._cluster)
             if isinstance(answer, Status):
-                left = None
                 return None, answer
             left = answer
             if not len(left):
                 return None, unschedulable(NO_CANDIDATE_LEFT)
-        found = self._chosen(pod, left)
+        found = self._chosen(left)
         chosen = found.nominated_node_name or ""
         return found, SUCCESS
 
@@ -170,8 +162,16 @@ class Evaluator:
         return min(max(wanted, self.arguments.min_candidate_nodes_absolute), count)
 
     def find_candidates(self, pod: Pod, state: CycleState, rows: Index, wanted: int, start: int = 0) -> Shortlist:
-        """Dry-run preemption on `rows` from index `start` (wrapping) until `wanted` candidates are found."""
-        return self._dry_runs.find_candidates(pod, state, rows, self._budgets, wanted, start)
+        """Dry-run preemption on `rows` from index `start` (wrapping) until `wanted` candidates are found.
+
+        The search continues while all candidates violate budgets; at most `wanted` of these are returned, after the
+        others.
+        """
+        dry_run = state.read(DRY_RUN, partial)
+        if dry_run is None:
+            raise TypeError("preemption outside of a cycle of this scheduler")
+        found: Shortlist = dry_run(pod, rows, self._budgets, wanted, start)
+        return found
 
     def _nothing_found(self, shortlist: Shortlist | None) -> tuple[PostFilterResult | None, Status]:
         infeasible = shortlist.infeasible() if shortlist is not None else ()
@@ -183,21 +183,15 @@ class Evaluator:
         # The pod's nomination, if it has one, is obsolete.
         return PostFilterResult(""), unschedulable(f"0/{total} nodes are available:{format_reasons(counts)}")
 
-    def _chosen(self, pod: Pod, shortlist: Shortlist) -> PostFilterResult:
-        names = self._cluster.nodes.names
+    def _chosen(self, shortlist: Shortlist) -> PostFilterResult:
         best = shortlist.best()
         ties = shortlist.rows[best]
-        row = self._dry_runs.pick(np.sort(ties))
-        name = names[row] or ""
-        priority = pod.spec.priority or 0
-        nominated = [(key, self._pods.get(key)) for key in self._dry_runs.nominated_to(name)]
+        row = self._choices.pick(np.sort(ties))
         return PostFilterResult(
-            nominated_node_name=name,
+            nominated_node_name=self._cluster.nodes.names[row] or "",
             victims=tuple([info.key for info in shortlist.victims_at(int(best[(ties == row).argmax()]))]),
             shortlist=shortlist,
-            nominations_to_clear=tuple(
-                [key for key, other in nominated if other is not None and (other.spec.priority or 0) < priority]
-            ),
+            clears_nominations=True,
         )
 
 
@@ -219,11 +213,12 @@ def call_extenders(
     if not interested:
         return shortlist
     for extender in interested:
-        found = extender.process_preemption(pod, victims, lambda name: pods_on(name, cluster))
-        if isinstance(found, ExtenderFailure):
+        try:
+            found = extender.process_preemption(pod, victims, lambda name: pods_on(name, cluster))
+        except ExtenderFailure as problem:
             if extender.ignorable:
                 continue
-            return error(found.message)
+            return error(str(problem))
         empty = [name for name, left in found.items() if not left.pods]
         if empty and not extender.ignorable:
             return error(f'expected at least one victim pod on node "{empty[0]}"')
