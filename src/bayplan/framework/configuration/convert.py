@@ -7,9 +7,9 @@ files, and ConfigMaps that contain one of these. The result is a v1 document tha
 from __future__ import annotations
 
 from bayplan.base.errors import ConfigurationError
+from bayplan.formats.json_tree import JsonValue, plain_value
 from bayplan.framework.configuration.conversion import Conversion, Document, object_of, objects_in
 from bayplan.framework.configuration.document import API_VERSION, GROUP, KIND
-from bayplan.framework.configuration.json_tree import JsonValue, plain_value
 from bayplan.framework.configuration.legacy_profiles import convert_profile
 from bayplan.framework.configuration.policy_conversion import convert_policy
 from bayplan.framework.configuration.scheme import tree_of_text
