@@ -97,9 +97,9 @@ class ScoredDevices:
         if not self.may_serve(scored) or not any(self._classes.get(name) is not None for name in self._names):
             return ()
         self._refresh()
-        found = []
+        found, names = [], list(self._cluster.nodes.resources)
         for resource in scored:
-            device_class = self._classes.get(self._cluster.nodes.resources.names[resource.number])
+            device_class = self._classes.get(names[resource.number])
             if device_class is None or not resource.is_scalar:
                 continue
             tally = self._tallies.get(resource.number)
