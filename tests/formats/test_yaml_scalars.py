@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.formats.yaml_scalars import HINTS, Scalar, key_text, plain_value, resolve, tagged_value
+from bayplan.formats.yaml_scalars import HINTS, KEYS, VALUES, Scalar, json_value, resolve, tagged_value
 from bayplan.formats.yaml_text import YamlError, parse
 
 
@@ -47,14 +47,14 @@ from bayplan.formats.yaml_text import YamlError, parse
     ],
 )
 def test_plain_scalars_resolve_as_in_kubectl(text: str, want: Scalar) -> None:
-    got = plain_value(text)
+    got = VALUES[text]
     assert (got, type(got)) == (want, type(want))
 
 
 @pytest.mark.parametrize("text", [".inf", "-.Inf", ".NAN"])
 def test_infinities_and_nan_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="JSON"):
-        plain_value(text)
+        json_value(resolve(text))
 
 
 @pytest.mark.parametrize(
@@ -71,13 +71,13 @@ def test_infinities_and_nan_are_refused(text: str) -> None:
     ],
 )
 def test_keys_are_converted_to_strings_as_in_kubectl(text: str, want: str) -> None:
-    assert key_text(text) == want
+    assert KEYS[text] == want
 
 
 @pytest.mark.parametrize("text", ["~", "", "null", "18446744073709551615"])
 def test_keys_without_a_string_form_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="key"):
-        key_text(text)
+        KEYS[text]
 
 
 @pytest.mark.parametrize(
@@ -87,14 +87,26 @@ def test_keys_without_a_string_form_are_refused(text: str) -> None:
         pytest.param("int", "0x10", 16, id="int reads the text"),
         pytest.param("float", "3", 3, id="float of an integer is whole again"),
         pytest.param("binary", "aGVsbG8=", "hello", id="binary is base64"),
+        pytest.param("binary", "aGVs\nbG8=", "hello", id="binary may have line breaks"),
+        pytest.param("timestamp", "2001-01-01", "2001-01-01", id="timestamp keeps the text"),
         pytest.param("binary", "//79", "\ufffd\ufffd\ufffd", id="binary data that is not text"),
     ],
 )
 def test_explicit_tags_convert_values(tag: str, text: str, want: Scalar) -> None:
-    assert tagged_value(f"tag:yaml.org,2002:{tag}", text) == want
+    assert json_value(tagged_value(f"tag:yaml.org,2002:{tag}", text)) == want
 
 
-@pytest.mark.parametrize(("tag", "text"), [("int", "x"), ("bool", "1"), ("null", "x"), ("binary", "***")])
+@pytest.mark.parametrize(
+    ("tag", "text"),
+    [
+        ("int", "x"),
+        ("bool", "1"),
+        ("null", "x"),
+        ("binary", "***"),
+        ("timestamp", "x"),
+        ("float", "18446744073709551615"),
+    ],
+)
 def test_values_that_do_not_match_their_tag_are_refused(tag: str, text: str) -> None:
     with pytest.raises(ValueError, match="!!"):
         tagged_value(f"tag:yaml.org,2002:{tag}", text)
@@ -158,4 +170,4 @@ def test_booleans_nulls_and_integers_match_yaml_1_1(text: str) -> None:
 @given(st.text(min_size=1))
 def test_text_without_a_hinted_first_character_is_a_string(text: str) -> None:
     if text[0] not in HINTS:
-        assert plain_value(text) == text
+        assert VALUES[text] == text

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.formats.yaml_text import MAX_DEPTH, Parsed, YamlError, _Builder, compose, parse
+from bayplan.formats.yaml_text import MAX_DEPTH, Parsed, YamlError, _construct, compose, parse
 from tests.formats.yaml_writer import DATA, DOCUMENTS, STYLES, Style, write
 
 DEEP = MAX_DEPTH + 10
@@ -149,9 +149,8 @@ def test_written_documents_are_read_back(document: dict[str, object], style: Sty
 @given(DATA, STYLES)
 def test_careful_and_fast_composition_agree(value: object, style: Style) -> None:
     text = write({"a": value}, style)
-    duplicates: list[tuple[int, str]] = []
-    careful = [_Builder(duplicates).build(node) for node in compose(text, careful=True)]
-    assert (careful, duplicates) == ([one(text).value], [])
+    careful = [_construct(node, careful=True) for node in compose(text, careful=True)]
+    assert [(each.value, each.duplicates) for each in careful] == [(one(text).value, [])]
 
 
 @FEW

@@ -49,7 +49,7 @@ def test_nodes_report_the_usage_and_allocatable_of_the_engine() -> None:
         state = await _state(fixture)
         answer = await fixture.get("/nodes")
         assert [item["name"] for item in answer["items"]] == sorted(["n1", "n2", "n3", "off"])
-        resources = state.nodes.resources.names
+        resources = list(state.nodes.resources)
         for item in answer["items"]:
             row = state.nodes.row_of[item["name"]]
             requested = {name: int(state.usage[FIRST_RESOURCE + place, row]) for place, name in enumerate(resources)}
@@ -93,7 +93,7 @@ def test_the_overview_counts_pods_nodes_reasons_and_decisions() -> None:
         assert queue["backoff"] + queue["unschedulable"] + queue["active"] == 2
         state = await _state(fixture)
         cpu = next(each for each in answer["utilisation"] if (each["resource"], each["zone"]) == ("cpu", ""))
-        assert cpu["requested"] == int(state.usage[FIRST_RESOURCE + state.nodes.resources.names.index("cpu")].sum())
+        assert cpu["requested"] == int(state.usage[FIRST_RESOURCE + state.nodes.resources["cpu"]].sum())
         assert answer["latest"][0]["number"] == len(fixture.server.decisions) - 1
         assert answer["scheduler"]["profiles"] == ["default-scheduler"]
 

@@ -23,7 +23,7 @@ def snapshot(state: ClusterState) -> dict[str, object]:
     """Return everything that decisions can depend on, in a form that compares."""
     nodes = state.nodes
     rows = dict(sorted(nodes.row_of.items()))
-    resources = list(nodes.resources.names)
+    resources = list(nodes.resources)
     usage, allocatable = {}, {}
     for name, row in rows.items():
         usage[name] = {
@@ -163,7 +163,7 @@ def test_columns_grow_beyond_their_initial_capacity() -> None:
         state.add_node(make_node(f"n{number}").capacity({f"example.com/r{number % 9}": "3"}, cpu="1").obj())
     assert len(state.nodes) == 200
     assert int(state.nodes.allocatable[CPU, :200].sum()) == 200_000
-    found = state.nodes.resources.find("example.com/r8")
+    found = state.nodes.resources.get("example.com/r8")
     assert found is not None
     assert int((state.nodes.allocatable[found] == 3).sum()) == 22
     state.check_invariants()

@@ -125,7 +125,7 @@ def _resources(scheduler: Scheduler) -> list[ResourceUse]:
     shut = nodes.unschedulable.copy()
     shut[[row for row, node in enumerate(nodes.nodes) if node is not None and not is_ready(node)]] = True
     found = [_use("pods", usage[POD_COUNT], nodes.allowed_pods, shut)]
-    for number, name in enumerate(nodes.resources.names):
+    for name, number in nodes.resources.items():
         requested, allocatable = usage[FIRST_RESOURCE + number], nodes.allocatable[number]
         if name in ALWAYS_SHOWN or requested.any():
             found.append(_use(name, requested, allocatable, shut))

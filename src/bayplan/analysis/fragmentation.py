@@ -167,7 +167,7 @@ def shapes_fragmentation(common: Sequence[PodShape], scheduler: Scheduler) -> li
     requests = {id(shape): _requests(shape.pod, state) for shape in common}
     return [
         _resource_fragmentation(name, asking, [fits[id(shape)] for shape in asking], state)
-        for name in state.nodes.resources.names
+        for name in state.nodes.resources
         if (asking := [shape for shape in common if name in requests[id(shape)]])
     ]
 

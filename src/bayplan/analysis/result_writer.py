@@ -156,13 +156,13 @@ def described(node: Node) -> Node:
 def _allocatable(state: ClusterState, row: int) -> list[tuple[str, int]]:
     nodes = state.nodes
     amounts = {PODS: int(nodes.allowed_pods[row])}
-    amounts |= {name: nodes.allocatable.item(number, row) for number, name in enumerate(nodes.resources.names)}
+    amounts |= {name: nodes.allocatable.item(number, row) for name, number in nodes.resources.items()}
     return [(name, amount) for name, amount in amounts.items() if amount]
 
 
 def _requested(state: ClusterState, row: int) -> list[tuple[str, int]]:
     amounts = {PODS: state.usage.item(POD_COUNT, row)}
-    for number, name in enumerate(state.nodes.resources.names):
+    for name, number in state.nodes.resources.items():
         amounts[name] = state.usage.item(FIRST_RESOURCE + number, row)
     return [(name, amount) for name, amount in amounts.items() if amount]
 

@@ -62,7 +62,7 @@ class SchedulerSurroundings:
                 continue
             amounts = {
                 resource: table.allocatable.item(place, row) - usage.item(FIRST_RESOURCE + place, row)
-                for place, resource in enumerate(table.resources.names)
+                for place, resource in enumerate(table.resources)
             }
             amounts[PODS] = table.allowed_pods.item(row) - usage.item(POD_COUNT, row)
             found[name] = amounts

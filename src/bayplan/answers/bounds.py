@@ -111,7 +111,7 @@ def _resources(cluster: QuestionCluster, fixed: Ints) -> list[tuple[str, Ints, I
     state = cluster.state
     count = state.nodes.count
     found = [("pods", state.nodes.allowed_pods[:count], state.usage[POD_COUNT, :count], fixed[POD_COUNT])]
-    for number, name in enumerate(state.nodes.resources.names):
+    for name, number in state.nodes.resources.items():
         row = FIRST_RESOURCE + number
         found.append((name, state.nodes.allocatable[number, :count], state.usage[row, :count], fixed[row]))
     return found

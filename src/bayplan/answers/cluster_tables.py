@@ -74,7 +74,7 @@ class PodRow(msgspec.Struct, frozen=True, kw_only=True):
 
 def node_rows(state: ClusterState) -> Rows[NodeRow]:
     """Return the nodes of a cluster, in order."""
-    names, rows = state.nodes.resources.names, []
+    names, rows = state.nodes.resources, []
     for row, node in enumerate(state.nodes.nodes):
         if node is None:
             continue

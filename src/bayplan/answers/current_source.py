@@ -152,7 +152,7 @@ class CurrentSource:
     def requested_before(self, number: int, nodes: Collection[str]) -> Mapping[str, Amounts]:
         """Return the amounts requested on nodes, by node and resource, without those of the explained pod."""
         state, found = self._trial.state, dict[str, Amounts]()
-        names = state.nodes.resources.names
+        names = state.nodes.resources
         own = self._trial.bound(self._life.key)
         for name in nodes:
             row = state.nodes.row_of.get(name)

@@ -438,7 +438,7 @@ class _Addition:
 
     def _missing_resources(self) -> list[str]:
         """Return the resources that a pod requests and no shape offers, sorted by name."""
-        names = self._cluster.state.nodes.resources.names
+        names = list(self._cluster.state.nodes.resources)
         offered = {name for shape in self._shapes for name in shape.template.status.allocatable}
         asked = set[str]()
         for items in dict(zip(self._alike, self._items, strict=True)).values():

@@ -410,7 +410,7 @@ def _cut(requests: dict[str, int], trial: Trial, name: str) -> dict[str, int] | 
         return None
     found: dict[str, int] = {}
     for resource, wanted in requests.items():
-        number = state.nodes.resources.find(resource)
+        number = state.nodes.resources.get(resource)
         free = 0
         if number is not None:
             free = state.nodes.allocatable.item(number, row) - state.usage.item(FIRST_RESOURCE + number, row)

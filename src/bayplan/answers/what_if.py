@@ -349,7 +349,7 @@ def measures(trial: Trial, side: Side, shapes: Sequence[PodShape]) -> dict[str, 
         "pods pending": len(side.nodes) - placed,
         "preempted": len(side.evictions),
     }
-    for number, name in enumerate(state.nodes.resources.names):
+    for name, number in state.nodes.resources.items():
         offered = int(state.nodes.allocatable[number, :count][alive].sum())
         if offered:
             taken = int(np.asarray(state.usage[FIRST_RESOURCE + number, :count])[alive].sum())

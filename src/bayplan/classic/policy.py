@@ -14,9 +14,10 @@ import msgspec
 from bayplan.base.errors import ConfigurationError
 from bayplan.base.go_text.base64 import decode_base64
 from bayplan.base.go_text.quoting import GoTextError, quote
+from bayplan.formats.json_tree import plain_value
+from bayplan.formats.yaml_text import read_yaml
+from bayplan.formats.yaml_tree import GoYamlError
 from bayplan.framework.configuration.document import Extender, ExtenderManagedResource, ExtenderTLSConfig
-from bayplan.framework.configuration.json_tree import plain_value
-from bayplan.framework.configuration.yaml_tree import YamlError, read_yaml
 from bayplan.objects.names import check_qualified_name
 from bayplan.objects.resource_names import is_extended
 from bayplan.objects.selectors import join_errors
@@ -109,8 +110,8 @@ def load_policy(text: bytes, *, where: str = "") -> Policy:
         ConfigurationError: the file can't be parsed, or is not a valid Policy.
     """
     try:
-        value = plain_value(read_yaml(text).tree)
-    except YamlError as problem:
+        value = plain_value(read_yaml(text)[0])
+    except GoYamlError as problem:
         raise ConfigurationError(f"invalid policy: {problem}", where=where) from None
     if not isinstance(value, dict):
         raise ConfigurationError(

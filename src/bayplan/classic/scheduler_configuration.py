@@ -11,12 +11,12 @@ from bayplan.classic.configuration import ClassicConfiguration
 from bayplan.classic.gates import ClassicGates
 from bayplan.classic.plugins.priority import MAX_PRIORITY
 from bayplan.classic.policy import load_policy
+from bayplan.formats.json_tree import JsonValue, plain_value
+from bayplan.formats.yaml_text import read_yaml
 from bayplan.framework.configuration.extenders import CheckTls, build_extenders
 from bayplan.framework.configuration.extension_points import ExtensionPoint
-from bayplan.framework.configuration.json_tree import JsonValue, plain_value
 from bayplan.framework.configuration.loading import Examination, SchedulerConfiguration, default_configuration
 from bayplan.framework.configuration.profiles import BuildError, PluginWeight, ProfileConfiguration
-from bayplan.framework.configuration.yaml_tree import read_yaml
 
 
 class ClassicSchedulerConfiguration(SchedulerConfiguration, frozen=True, kw_only=True):
@@ -108,7 +108,7 @@ def _document(classic: ClassicConfiguration, text: str) -> dict[str, JsonValue]:
     """Return the Policy in `text`, completed with the algorithms of the provider."""
     document: dict[str, JsonValue] = {"kind": "Policy", "apiVersion": "v1"}
     if text.strip():
-        given = plain_value(read_yaml(text.encode("utf-8", "replace")).tree)
+        given = plain_value(read_yaml(text.encode("utf-8", "replace"))[0])
         assert isinstance(given, dict)
         document |= given
     algorithms = classic.algorithms()

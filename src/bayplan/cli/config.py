@@ -14,10 +14,10 @@ from bayplan.base.counted_nouns import format_count
 from bayplan.cli.simulation_options import FeatureGates, Plugins
 from bayplan.extender.tls_check import check_extender_tls
 from bayplan.formats.bounded_reading import MAX_CONFIGURATION_BYTES, read_bounded, read_configuration_bytes
+from bayplan.formats.json_tree import JsonValue
 from bayplan.framework import feature_gates as gates
 from bayplan.framework.configuration.convert import convert_text
 from bayplan.framework.configuration.extension_points import IN_TREE_EXTENSION_POINTS
-from bayplan.framework.configuration.json_tree import JsonValue
 from bayplan.framework.configuration.loading import Examination, examine_configuration
 from bayplan.framework.configuration.problems import ConfigurationProblem, is_older, list_problems
 from bayplan.framework.registry import Registry

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from bayplan.base.errors import ConfigurationError
 from bayplan.extender.tls_check import check_extender_tls
+from bayplan.formats.json_tree import JsonValue
 from bayplan.framework.configuration.extension_points import ExtensionPoint
-from bayplan.framework.configuration.json_tree import JsonValue
 from bayplan.framework.configuration.loading import SchedulerConfiguration, declared_document, examine_configuration
 from bayplan.framework.configuration.plugin_arguments import NodeResourcesFitArgs
 from bayplan.framework.feature_gates import FeatureGates

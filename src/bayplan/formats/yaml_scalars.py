@@ -4,16 +4,27 @@ The rules are those of sigs.k8s.io/yaml v1.6.0 (goyaml v2) and of Go's JSON enco
 describes their effect.
 """
 
-import base64
-import binascii
 import math
 import re
-import struct
+from collections.abc import Callable
 from decimal import Decimal
+from typing import TypeVar
+
+from bayplan.base.go_text.base64 import decode_base64
+from bayplan.base.go_text.json import float32, shortest_text
+from bayplan.base.go_text.quoting import GoTextError
 
 Scalar = bool | int | float | str | None
 
 _STANDARD = "tag:yaml.org,2002:"
+MERGE_TAG = _STANDARD + "merge"
+_NAMES: dict[type[object], str] = {str: "str", bool: "bool", int: "int", float: "float", type(None): "null"}
+_DATE = re.compile(
+    r"[0-9]{4}-(?:0?[1-9]|1[0-2])-(?:0?[1-9]|[12][0-9]|3[01])"
+    r"(?:(?:[Tt](?:[01]?[0-9]|2[0-3]):[0-5]?[0-9]:[0-5]?[0-9](?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2}))"
+    r"|(?: (?:[01]?[0-9]|2[0-3]):[0-5]?[0-9]:[0-5]?[0-9](?:\.[0-9]+)?))?",
+    re.ASCII,
+)
 _NO_TEXT = re.compile("[\udc80-\udcff]")
 
 _WORDS: dict[str, bool | float | None] = {
@@ -42,7 +53,7 @@ def resolve(text: str) -> Scalar:
         return _WORDS[text]
     first = text[0]
     if first == ".":
-        return _float(text) if _POINT_FIRST.fullmatch(text) else text
+        return _float(text, text) if _POINT_FIRST.fullmatch(text) else text
     if first not in "+-0123456789":
         return text
     plain = text.replace("_", "")
@@ -51,8 +62,7 @@ def resolve(text: str) -> Scalar:
         if -(2**63) <= number < 2**63 or (number < 2**64 and _UNSIGNED.fullmatch(plain)):
             return number
     if _FLOAT.fullmatch(plain):
-        number_or_none = _float(plain)
-        return text if number_or_none == plain else number_or_none
+        return _float(plain, text)
     return text
 
 
@@ -68,22 +78,18 @@ def _integer(text: str) -> int:
     return sign * int(digits, 0)
 
 
-def _float(text: str) -> float | str:
-    """Parse a float. A number that is too large stays a string, because Go's parser rejects it."""
-    number = float(text)
+def _float(plain: str, text: str) -> float | str:
+    """Parse a float. If it is too large, return its text, because Go's parser rejects it."""
+    number = float(plain)
     return text if math.isinf(number) else number
 
 
-def plain_value(text: str) -> Scalar:
-    """Return the value of a plain scalar after its conversion to JSON: integral floats are integers, huge integers are floats.
+def json_value(value: Scalar) -> Scalar:
+    """Convert a value to JSON and back: integral floats become integers, huge integers become floats.
 
     Raises:
         ValueError: the value is infinite or NaN, which JSON does not allow.
     """
-    return _through_json(resolve(text))
-
-
-def _through_json(value: Scalar) -> Scalar:
     if isinstance(value, float):
         if not math.isfinite(value):
             raise ValueError("an infinity or NaN, which JSON does not have")
@@ -96,24 +102,23 @@ def _through_json(value: Scalar) -> Scalar:
     return value
 
 
-def key_text(text: str) -> str:
-    """Return the field name for a plain mapping key.
+def key_text(key: Scalar) -> str:
+    """Return the field name for a mapping key, given its value before conversion to JSON.
 
     Raises:
         ValueError: the key is null, or an integer beyond 64 bits.
     """
-    value = resolve(text)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return value
-    if value is None:
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    if isinstance(key, str):
+        return key
+    if key is None:
         raise ValueError("a null key")
-    if isinstance(value, float):
-        return _float32_text(value)
-    if value >= 2**63:
+    if isinstance(key, float):
+        return _float32_text(key)
+    if key >= 2**63:
         raise ValueError("an integer key of more than 64 bits")
-    return str(value)
+    return str(key)
 
 
 def _float32_text(value: float) -> str:
@@ -121,74 +126,66 @@ def _float32_text(value: float) -> str:
     if math.isnan(value):
         return ".nan"
     try:
-        packed = struct.pack("f", value)
-        (value,) = struct.unpack("f", packed)
+        value = float32(value)
     except OverflowError:
         value = math.copysign(math.inf, value)
     if math.isinf(value):
         return ".inf" if value > 0 else "-.inf"
-    digits = next(text for text in (f"{value:.{n}e}" for n in range(9)) if struct.pack("f", float(text)) == packed)
-    mantissa, exponent = digits.split("e")
-    power = int(exponent)
-    if mantissa.strip("-0.") == "":
-        return "-0" if mantissa.startswith("-") else "0"
-    if power < -4 or power >= 6:
-        sign = "-" if power < 0 else "+"
-        return f"{mantissa}e{sign}{abs(power):02d}"
-    return f"{float(digits):.{max(0, len(mantissa.lstrip('-').replace('.', '')) - 1 - power)}f}"
+    return shortest_text(value)
 
 
-class _Values(dict[str, Scalar]):
-    """A cache of plain scalars and their values."""
+_Result = TypeVar("_Result")
 
-    def __missing__(self, text: str) -> Scalar:
+
+class _Cache(dict[str, _Result]):
+    """The results of a function of the text of plain scalars."""
+
+    def __init__(self, convert: Callable[[str], _Result]) -> None:
+        self._convert = convert
+
+    def __missing__(self, text: str) -> _Result:
         if len(self) > 50_000:
             self.clear()
-        value = self[text] = plain_value(text)
-        return value
+        result = self[text] = self._convert(text)
+        return result
 
 
-class _Keys(dict[str, str]):
-    """A cache of plain keys and their field names; equal names share one string."""
+VALUES = _Cache(lambda text: json_value(resolve(text)))
+"""The values of plain scalars after their conversion to JSON."""
 
-    def __missing__(self, text: str) -> str:
-        if len(self) > 50_000:
-            self.clear()
-        key = self[text] = key_text(text)
-        return key
+KEYS = _Cache(lambda text: key_text(resolve(text)))
+"""The field names for plain mapping keys; equal names share one string."""
 
 
-VALUES = _Values()
-"""`VALUES[text]` is `plain_value(text)`, cached."""
+class TagError(ValueError):
+    """A scalar that does not match its explicit tag. `go_problem` is the message of go-yaml."""
 
-KEYS = _Keys()
-"""`KEYS[text]` is `key_text(text)`, cached."""
+    def __init__(self, problem: str, go_problem: str) -> None:
+        super().__init__(problem)
+        self.go_problem = go_problem
 
 
 def tagged_value(tag: str, text: str) -> Scalar:
-    """Return the value of a scalar with an explicit tag. Tags other than YAML's standard ones are ignored.
+    """Return the value of a scalar with an explicit tag, before conversion to JSON. Tags of other types are ignored.
 
     Raises:
-        ValueError: the text is not of the tag's type.
+        TagError: the text is not of the tag's type.
     """
-    name = tag.removeprefix(_STANDARD)
+    name = tag.removeprefix(_STANDARD) if tag.startswith(_STANDARD) else ""
     if name == "binary":
         try:
-            data = base64.b64decode(text.encode(), validate=True)
-        except binascii.Error:
-            raise ValueError("!!binary that is not base64") from None
+            data = decode_base64(text)
+        except GoTextError:
+            raise TagError("!!binary that is not base64", "!!binary value contains invalid base64 data") from None
         return _NO_TEXT.sub("\ufffd", data.decode("utf-8", "surrogateescape"))
-    if name not in ("bool", "int", "float", "null"):
+    if name == "timestamp" and _DATE.fullmatch(text):
+        return text
+    if name not in ("bool", "int", "float", "null", "timestamp"):
         return text
     value = resolve(text)
-    if name == "float" and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
-    fits = {
-        "bool": isinstance(value, bool),
-        "int": isinstance(value, int) and not isinstance(value, bool),
-        "float": isinstance(value, float),
-        "null": value is None,
-    }
-    if not fits[name]:
-        raise ValueError(f"!!{name} before {text!r}")
-    return _through_json(value)
+    found = _NAMES[type(value)]
+    if name == "float" and isinstance(value, int) and found == "int" and value < 2**63:
+        return float(value)
+    if found != name:
+        raise TagError(f"!!{name} before {text!r}", f"cannot decode !!{found} `{text}` as a !!{name}")
+    return value

@@ -17,6 +17,7 @@ recurses on the C stack, so the depth is checked first if the text could nest de
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import msgspec
@@ -25,7 +26,9 @@ from yaml._yaml import CParser
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from bayplan.formats import yaml_fast
-from bayplan.formats.yaml_scalars import HINTS, KEYS, VALUES, Scalar, key_text, tagged_value
+from bayplan.formats.json_tree import JsonNode
+from bayplan.formats.yaml_scalars import HINTS, KEYS, VALUES, Scalar, json_value, key_text, tagged_value
+from bayplan.formats.yaml_tree import Evaluator, GoYamlError, Value, json_tree, plain
 
 MAX_DEPTH = 256
 """Maximum nesting of lists and objects. Kubernetes' own types nest less than 30 levels."""
@@ -137,6 +140,53 @@ def parse_slowly(text: str) -> Iterator[Parsed]:
             raise YamlError("lists and objects nested too deeply", node.start_mark.line) from None
 
 
+def read_yaml(text: bytes) -> tuple[JsonNode, str | None]:
+    """Parse the first document of a text like kube-scheduler: with sorted keys, and with go-yaml's messages.
+
+    Return its JSON form, and the message about its duplicate keys; None if it has none.
+
+    libyaml has the messages of go-yaml. In flow style, newer libyaml is stricter in two places: a plain scalar can't
+    end in a colon (``{name: a:}``), and a tag can't contain brackets.
+
+    Raises:
+        GoYamlError: the text is not YAML, or has no JSON form.
+    """
+    evaluator = Evaluator()
+    try:
+        root = _first_document(text)
+        tree = json_tree(evaluator.value(root)) if root is not None else None
+    except RecursionError:
+        raise GoYamlError("yaml: exceeded max depth of 10000") from None
+    complaints = evaluator.complaints
+    return tree, ("yaml: unmarshal errors:\n  " + "\n  ".join(complaints) if complaints else None)
+
+
+def _first_document(text: bytes) -> Node | None:
+    """Return the node tree of the first document, None if there is none. The rest of the text is not parsed."""
+    source = events(text or b"\n")
+    try:
+        root = next(compose_events(source), None)
+        # Parse the end of the document, too.
+        next(source, None)
+    except AliasError as error:
+        raise GoYamlError(f"yaml: {error.go_problem}") from None
+    except yaml.MarkedYAMLError as error:
+        raise GoYamlError(f"yaml: {_place(error)}{error.problem}") from None
+    except yaml.reader.ReaderError as error:
+        raise GoYamlError(f"yaml: {error.reason}") from None
+    return root
+
+
+def _place(error: yaml.MarkedYAMLError) -> str:
+    """Return the line prefix of go-yaml's message: marks are 0-based, and only scanner errors are shown 1-based."""
+    line = 0
+    if error.problem_mark is not None and error.problem_mark.line:
+        line = error.problem_mark.line + (1 if isinstance(error, yaml.scanner.ScannerError) else 0)
+    elif error.context_mark is not None:
+        line = error.context_mark.line
+    return f"line {line}: " if line else ""
+
+
 def compose(text: str, *, careful: bool = True) -> Iterator[Node]:
     """Yield the node trees of a text, with positions. Also used to find the line of a value later.
 
@@ -169,12 +219,8 @@ Event: TypeAlias = tuple[type, Any]
 def events(text: str | bytes) -> Iterator[Event]:
     """Yield libyaml's events for a text."""
     parser = _Composer(text)
-    while True:
-        event: Any = parser.get_event()
-        kind = event.__class__
-        if kind is yaml.StreamEndEvent:
-            return
-        yield kind, event
+    for event in iter(parser.get_event, None):
+        yield event.__class__, event
 
 
 def compose_events(events: Iterator[Event]) -> Iterator[Node]:
@@ -278,13 +324,18 @@ def _explain(problem: yaml.YAMLError, text: str) -> YamlError:
 
 
 def _construct(node: Node, careful: bool) -> Parsed:
-    duplicates: list[tuple[int, str]] = []
-    try:
-        value = _Builder(duplicates).build(node) if careful else _build(node, duplicates)
-    except ValueError:  # The value is invalid, so use the careful builder, which finds the line.
-        duplicates.clear()
-        value = _Builder(duplicates).build(node)
-    return Parsed(value, node.start_mark.line, duplicates, _item_lines(node))
+    line, item_lines = node.start_mark.line, _item_lines(node)
+    if not careful:
+        with suppress(ValueError):
+            return Parsed(_build(node), line, item_lines=item_lines)
+    # Evaluate aliases and merge keys, or find the duplicate keys or the line of the error.
+    evaluator = Evaluator()
+    value: Value = None
+    with suppress(GoYamlError):
+        value = evaluator.value(node)
+    if evaluator.problem is not None:
+        raise YamlError(*evaluator.problem)
+    return Parsed(plain(value), line, evaluator.duplicates, item_lines)
 
 
 def _item_lines(node: Node) -> list[int]:
@@ -295,26 +346,22 @@ def _item_lines(node: Node) -> list[int]:
     return []
 
 
-def _build(node: Node, duplicates: list[tuple[int, str]]) -> object:
-    """Convert a node to plain data, in a document without aliases and merge keys, as most are."""
+def _build(node: Node) -> object:
+    """Convert a node to plain data, in a document without aliases and merge keys, as most are.
+
+    Raises:
+        ValueError: the node is invalid, or has duplicate keys.
+    """
     if node.__class__ is MappingNode:
         result: dict[str, object] = {}
         for key_node, item in node.value:
             key = KEYS[key_node.value] if key_node.tag == "" else _other_key(key_node)
-            if item.__class__ is ScalarNode:
-                text = item.value
-                tag = item.tag
-                if tag == "":
-                    result[key] = VALUES[text] if text[:1] in HINTS else text
-                else:
-                    result[key] = text if tag is None else tagged_value(tag, text)
-            else:
-                result[key] = _build(item, duplicates)
+            result[key] = _scalar(item) if item.__class__ is ScalarNode else _build(item)
         if len(result) != len(node.value):
-            _list_duplicates(node, duplicates)
+            raise ValueError("duplicate keys")
         return result
     if node.__class__ is SequenceNode:
-        return [_build(item, duplicates) for item in node.value]
+        return [_build(item) for item in node.value]
     return _scalar(node)
 
 
@@ -322,86 +369,11 @@ def _scalar(node: Node) -> Scalar:
     text: str = node.value
     if node.tag == "":
         return VALUES[text] if text[:1] in HINTS else text
-    return text if node.tag is None else tagged_value(node.tag, text)
+    return text if node.tag is None else json_value(tagged_value(node.tag, text))
 
 
 def _other_key(node: Node) -> str:
     """Return the field name of a key that is quoted or tagged."""
     if node.__class__ is not ScalarNode:
         raise ValueError("a list or an object as key")
-    value = node.value if node.tag is None else tagged_value(node.tag, node.value)
-    return value if isinstance(value, str) else key_text(node.value)
-
-
-def _list_duplicates(node: Node, duplicates: list[tuple[int, str]]) -> None:
-    seen: set[str] = set()
-    for key_node, _ in node.value:
-        key = KEYS[key_node.value] if key_node.tag == "" else _other_key(key_node)
-        if key in seen:
-            duplicates.append((key_node.start_mark.line, key))
-        seen.add(key)
-
-
-class _Builder:
-    """Converts a node to plain data, with aliases and merge keys. Its errors have a line."""
-
-    def __init__(self, duplicates: list[tuple[int, str]]) -> None:
-        self._duplicates = duplicates
-        self._seen: set[int] = set()
-        self._built = 0
-        self._repeated = 0
-
-    def build(self, node: Node, repeated: bool = False) -> object:
-        repeated = repeated or id(node) in self._seen
-        self._count(node, repeated)
-        try:
-            if node.__class__ is ScalarNode:
-                return _scalar(node)
-        except ValueError as problem:
-            raise YamlError(str(problem), node.start_mark.line) from None
-        if node.__class__ is MappingNode:
-            result: dict[str, object] = {}
-            self._fill(result, node, repeated)
-            value: object = result
-        else:
-            value = [self.build(item, repeated) for item in node.value]
-        self._seen.add(id(node))
-        return value
-
-    def _count(self, node: Node, repeated: bool) -> None:
-        """Raise YamlError for documents that consist mostly of nested aliases. The limit is that of kubectl's parser."""
-        self._built += 1
-        self._repeated += repeated
-        if self._repeated > 100 and self._built > 1000:
-            share = 0.99 - 0.89 * min(1.0, max(0.0, (self._built - 400_000) / 3_600_000))
-            if self._repeated / self._built > share:
-                raise YamlError("a document that is mostly aliases of aliases", node.start_mark.line)
-
-    def _fill(self, result: dict[str, object], node: Node, repeated: bool) -> None:
-        own: set[str] = set()
-        for key_node, item in node.value:
-            if key_node.tag == "" and key_node.value == "<<":
-                self._merge(result, item, repeated, key_node.start_mark.line)
-                continue
-            try:
-                key = KEYS[key_node.value] if key_node.tag == "" else _other_key(key_node)
-            except ValueError as problem:
-                raise YamlError(str(problem), key_node.start_mark.line) from None
-            if key in own and not repeated:
-                self._duplicates.append((key_node.start_mark.line, key))
-            own.add(key)
-            result[key] = self.build(item, repeated)
-
-    def _merge(self, result: dict[str, object], item: Node, repeated: bool, line: int) -> None:
-        """Merge the fields of an object, or of a list of objects, into `result`. In a list, the first object takes precedence.
-
-        The list must be written inline. An alias of a list is refused, as by kubectl.
-        """
-        is_list = item.__class__ is SequenceNode and id(item) not in self._seen
-        sources = list(reversed(item.value)) if is_list else [item]
-        for source in sources:
-            if source.__class__ is not MappingNode:
-                raise YamlError("'<<' before a value that is not an object", line)
-            fields = self.build(source, repeated)
-            if isinstance(fields, dict):
-                result.update(fields)
+    return node.value if node.tag is None else key_text(tagged_value(node.tag, node.value))

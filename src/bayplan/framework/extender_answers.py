@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from bayplan.framework.configuration.json_tree import kind_of
+from bayplan.formats.json_tree import kind_of
 
 MIN_INT64, MAX_INT64 = -(1 << 63), (1 << 63) - 1
 

@@ -48,14 +48,14 @@ class NodeInfo:
         """Return the allocatable amount of a resource, in milli-CPU for cpu; 0 if the resource is unknown."""
         if resource == "pods":
             return int(self._state.nodes.allowed_pods[self._row])
-        number = self._state.nodes.resources.find(resource)
+        number = self._state.nodes.resources.get(resource)
         return 0 if number is None else int(self._state.nodes.allocatable[number, self._row])
 
     def requested(self, resource: str) -> int:
         """Return the sum of the requests of the node's pods for a resource, in the unit of `allocatable`."""
         if resource == "pods":
             return len(self._state.pods_on[self._row])
-        number = self._state.nodes.resources.find(resource)
+        number = self._state.nodes.resources.get(resource)
         return 0 if number is None else int(self._state.usage[FIRST_RESOURCE + number, self._row])
 
     def free(self, resource: str) -> int:

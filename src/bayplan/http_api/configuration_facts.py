@@ -9,7 +9,7 @@ import yaml
 
 from bayplan.base.counted_nouns import format_count
 from bayplan.base.errors import ConfigurationError
-from bayplan.framework.configuration.json_tree import JsonValue
+from bayplan.formats.json_tree import JsonValue
 from bayplan.framework.configuration.loading import Examination, SchedulerConfiguration
 from bayplan.framework.configuration.problems import list_problems
 from bayplan.http_api.contract.configuration import (

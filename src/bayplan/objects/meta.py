@@ -131,3 +131,8 @@ class KubernetesObject(ApiStruct, frozen=True, kw_only=True):
         """Return `namespace/name`, or the name alone if the object has no namespace."""
         metadata = self.metadata
         return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+
+    def is_version_of(self, other: "KubernetesObject") -> bool:
+        """Return whether this is the other object itself, or has the same resource version."""
+        version = self.metadata.resource_version
+        return self is other or (version != "" and version == other.metadata.resource_version)

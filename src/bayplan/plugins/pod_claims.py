@@ -86,18 +86,15 @@ def pod_volumes(pod: Pod, *, shared: bool = False) -> PodVolumes:
         return NO_VOLUMES
     metadata = pod.metadata
     volumes = []
-    named = ephemeral = False
     for volume in pod.spec.volumes:
-        if volume.persistent_volume_claim is not None:
-            named = True
-            volumes.append(PodVolume(volume, volume.persistent_volume_claim.claim_name))
-        elif volume.ephemeral is not None:
-            ephemeral = True
-            volumes.append(PodVolume(volume, claim_of_ephemeral(metadata.name, volume.name), ephemeral=True))
-        elif is_disk(volume) or in_tree_plugin(volume):
-            volumes.append(PodVolume(volume))
+        claim = claim_name_of(metadata.name, volume)
+        if claim is not None or is_disk(volume) or in_tree_plugin(volume):
+            is_ephemeral = claim is not None and volume.persistent_volume_claim is None
+            volumes.append(PodVolume(volume, claim, is_ephemeral))
     if not volumes:
         return NO_VOLUMES
+    named = any(item.claim is not None and not item.ephemeral for item in volumes)
+    ephemeral = any(item.ephemeral for item in volumes)
     name, uid = (metadata.name, metadata.uid) if ephemeral else ("", "")
     key: Hashable = "volumes"
     if not shared:

@@ -76,7 +76,8 @@ class ScoredDevices:
         self._cluster = handle.cluster
         self._classes = DeviceClassResolver(handle.cluster.catalog)
         enabled = handle.feature_gates.enabled("DRAExtendedResource")
-        self._names = tuple(item.name for item in resources if enabled and is_dra_extended(item.name))
+        self._configured = tuple(item.name for item in resources)
+        self._names = tuple(name for name in self._configured if enabled and is_dra_extended(name))
         features = allocation_features(handle.feature_gates)
         self._tracker = ClaimTracker(handle.cluster.catalog)
         self._use = DeviceUse(self._tracker, consumable_capacity=features.consumable_capacity)
@@ -98,8 +99,9 @@ class ScoredDevices:
             return ()
         self._refresh()
         found = []
+        name_of = {self._cluster.nodes.resources.get(name): name for name in self._configured}
         for resource in scored:
-            device_class = self._classes.get(self._cluster.nodes.resources.names[resource.number])
+            device_class = self._classes.get(name_of[resource.number])
             if device_class is None or not resource.is_scalar:
                 continue
             tally = self._tallies.get(resource.number)

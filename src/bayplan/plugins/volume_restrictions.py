@@ -169,19 +169,12 @@ def disks_conflict(disks: Sequence[Volume], mounted: Sequence[Volume]) -> bool:
 
 
 def _same_disk(disk: Volume, other: Volume) -> bool:
-    gce, other_gce = disk.gce_persistent_disk, other.gce_persistent_disk
-    if gce is not None and other_gce is not None and gce.pd_name == other_gce.pd_name:
-        writes = not (gce.read_only and other_gce.read_only)
-        if writes:
-            return True
-    ebs, other_ebs = disk.aws_elastic_block_store, other.aws_elastic_block_store
-    if ebs is not None and other_ebs is not None and ebs.volume_id == other_ebs.volume_id:
+    for field, name in (("gce_persistent_disk", "pd_name"), ("aws_elastic_block_store", "volume_id"), ("iscsi", "iqn")):
+        mine, theirs = getattr(disk, field), getattr(other, field)
+        if mine is None or theirs is None or getattr(mine, name) != getattr(theirs, name):
+            continue
         # An EBS disk can't be shared, not even for reading.
-        return True
-    iscsi, other_iscsi = disk.iscsi, other.iscsi
-    if iscsi is not None and other_iscsi is not None and iscsi.iqn == other_iscsi.iqn:
-        writes = not (iscsi.read_only and other_iscsi.read_only)
-        if writes:
+        if field == "aws_elastic_block_store" or not (mine.read_only and theirs.read_only):
             return True
     rbd, other_rbd = disk.rbd, other.rbd
     if rbd is None or other_rbd is None or (rbd.read_only and other_rbd.read_only):

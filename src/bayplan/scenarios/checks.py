@@ -233,7 +233,7 @@ class _Evaluation:
     def _utilisation(self, part: UtilisationCheck, text: str) -> CheckResult:
         chosen = select_nodes(part.nodes, self._simulator.cluster.store)
         state = self._simulator.scheduler.state
-        resources = state.nodes.resources.names
+        resources = list(state.nodes.resources)
         offered = sum(node_amounts(node.status.allocatable).get(part.resource, 0) for node in chosen)
         used = 0
         if part.resource == PODS or part.resource in resources:

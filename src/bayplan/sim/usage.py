@@ -179,7 +179,7 @@ class UsageMeter:
         for zone in self._zones.values():
             self._add_to_moments(zone)
         duration_ns = end_ns - self._start_ns
-        resources = self._state.nodes.resources.names
+        resources = self._state.nodes.resources
         names = {POD_COUNT: PODS} | {FIRST_RESOURCE + number: name for number, name in enumerate(resources)}
         cluster = self._cluster
         seen = [

@@ -328,7 +328,7 @@ class ClusterState:
 
     def register_resource(self, name: str) -> int:
         """Return the number of a resource; if it is new, assign one and add its row to every matrix."""
-        number = self.nodes.resources.find(name)
+        number = self.nodes.resources.get(name)
         if number is None:
             number = self.nodes.register_resource(name)
             self._fit_usage()

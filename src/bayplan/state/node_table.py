@@ -10,7 +10,7 @@ from bayplan.state.arrays import Bools, Index, Ints
 from bayplan.state.image_states import ImageStates
 from bayplan.state.label_column import LabelColumn
 from bayplan.state.node_tree import NodeTree
-from bayplan.state.resource_table import PODS, ResourceTable
+from bayplan.state.resource_table import FIRST_RESOURCES, PODS
 
 FIRST_CAPACITY = 64
 
@@ -22,6 +22,7 @@ class NodeTable:
         count: the number of rows in use, including freed ones.
         names, nodes: the name and the typed node by row; None in a freed row.
         alive: bool[capacity], False in freed rows.
+        resources: the number of each resource. Amounts are in milli-CPU for cpu, and plain values for all others.
         allocatable: int64[resources, capacity].
         allowed_pods: int64[capacity].
         unschedulable: bool[capacity].
@@ -30,7 +31,7 @@ class NodeTable:
     """
 
     def __init__(self) -> None:
-        self.resources = ResourceTable()
+        self.resources = {name: number for number, name in enumerate(FIRST_RESOURCES)}
         self.count = 0
         self.capacity = FIRST_CAPACITY
         self.names: list[str | None] = []
@@ -108,7 +109,7 @@ class NodeTable:
 
     def register_resource(self, name: str) -> int:
         """Return the number of a resource; if it is new, assign one and add a row of zeros."""
-        number = self.resources.register(name)
+        number = self.resources.setdefault(name, len(self.resources))
         rows = len(self.allocatable)
         if number >= rows:
             # Grow by half: with thousands of resources, growing by a few rows each time would copy the table too often.

@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from bayplan.base.errors import ConfigurationError
+from bayplan.formats.json_tree import JsonValue
 from bayplan.framework.configuration.convert import convert_text
 from bayplan.framework.configuration.extension_points import ExtensionPoint
-from bayplan.framework.configuration.json_tree import JsonValue
 from bayplan.framework.configuration.loading import examine_configuration, load_configuration
 from tests.shared import shared_path
 

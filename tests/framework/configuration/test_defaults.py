@@ -2,9 +2,9 @@
 
 import pytest
 
+from bayplan.formats.json_tree import JsonValue
 from bayplan.framework.configuration.defaults import default_plugins
 from bayplan.framework.configuration.document import KubeSchedulerConfiguration
-from bayplan.framework.configuration.json_tree import JsonValue
 from bayplan.framework.configuration.loading import declared_document
 from bayplan.framework.configuration.plugin_arguments import (
     ARGUMENT_TYPES,

@@ -11,7 +11,7 @@ import yaml
 
 from bayplan.base.errors import ConfigurationError
 from bayplan.base.go_text.json import json_text
-from bayplan.framework.configuration.json_tree import JsonValue
+from bayplan.formats.json_tree import JsonValue
 from bayplan.framework.configuration.loading import declared_document, default_configuration, load_configuration
 from bayplan.framework.feature_gates import FeatureGates
 from tests.framework.configuration.configurations import HEADER

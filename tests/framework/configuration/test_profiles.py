@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bayplan.formats.json_tree import JsonValue
 from bayplan.framework.configuration.extension_points import (
     IN_TREE_EXTENSION_POINTS,
     ExtensionPoint,
     ExtensionPointsOf,
     in_tree_extension_points,
 )
-from bayplan.framework.configuration.json_tree import JsonValue
 from bayplan.framework.configuration.loading import examine_configuration, load_configuration
 from bayplan.framework.configuration.profiles import PluginWeight
 from tests.framework.configuration.configurations import HEADER, examine

@@ -14,7 +14,7 @@ from bayplan.framework.status import verdict_code
 from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.pod import Pod
 from bayplan.objects.resource import DeviceClass, ResourceClaim, ResourcePool, ResourceSlice, ResourceSliceSpec
-from bayplan.plugins.dynamic_resources.device_environment import compiled_device_expression
+from bayplan.plugins.dynamic_resources.device_environment import compile_device_expression
 from bayplan.plugins.dynamic_resources.plugin import DynamicResources
 from bayplan.plugins.dynamic_resources.pools import PoolCatalog, PoolSlice
 from bayplan.state.views import Rows
@@ -219,11 +219,11 @@ def test_a_pool_for_all_nodes_is_built_once() -> None:
 
 def test_equal_selectors_of_devices_are_compiled_once() -> None:
     world = many_nodes(10)
-    compiled_device_expression.cache_clear()
+    compile_device_expression.cache_clear()
     for number in range(3):
         world.put(claim(f"c{number}", request(expression=f'device.driver == "{DRIVER}"')))
         assert world.filter(claiming(f"c{number}", name=f"p{number}")) == {}
-    found = compiled_device_expression.cache_info()
+    found = compile_device_expression.cache_info()
     assert found.misses == 1
     assert found.hits == 9
 

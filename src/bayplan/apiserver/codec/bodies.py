@@ -10,7 +10,7 @@ import msgspec
 
 from bayplan.base.go_text.json import json_problem
 from bayplan.formats import yaml_text
-from bayplan.framework.configuration.yaml_tree import YamlError, read_yaml
+from bayplan.formats.yaml_tree import GoYamlError
 
 _DEEPEST = 10_000
 _FLOAT = re.compile(rb"[:\[,\s]-?[0-9]+[.eE]|[0-9]{16}")
@@ -174,8 +174,8 @@ def parse_yaml(data: bytes) -> Parsed:
 def _yaml_problem(data: bytes) -> str:
     """Return go-yaml's error for a text, or "" if it can read the first document."""
     try:
-        read_yaml(data)
-    except YamlError as problem:
+        yaml_text.read_yaml(data)
+    except GoYamlError as problem:
         return str(problem)
     return ""
 
@@ -183,8 +183,8 @@ def _yaml_problem(data: bytes) -> str:
 def _yaml_complaint(data: bytes) -> str:
     """Return the error of go-yaml's strict decoding about repeated keys, or "" if there is none."""
     try:
-        return read_yaml(data).complaint or ""
-    except YamlError:
+        return yaml_text.read_yaml(data)[1] or ""
+    except GoYamlError:
         return ""
 
 

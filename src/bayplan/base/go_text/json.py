@@ -84,8 +84,11 @@ def yaml_number(value: float) -> str:
     integer.
     """
     text = json_float(value)
-    if text.lstrip("-").isdigit():
-        return text
+    return text if text.lstrip("-").isdigit() else shortest_text(value)
+
+
+def shortest_text(value: float) -> str:
+    """Format a finite float64 like `FormatFloat(v, 'g', -1, 64)`: shortest digits, an exponent below 1e-4 and from 1e6."""
     power = int(_scientific(value).partition("e")[2])
     return _positional(value) if -4 <= power < 6 else _scientific(value)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from bayplan.base.go_text.durations import format_duration
-from bayplan.framework.configuration.json_tree import JsonValue
+from bayplan.formats.json_tree import JsonValue
 
 Document: TypeAlias = "dict[str, JsonValue]"
 

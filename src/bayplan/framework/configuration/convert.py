@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from bayplan.base.errors import ConfigurationError
+from bayplan.formats.json_tree import JsonValue, plain_value
 from bayplan.framework.configuration.conversion import Conversion, Document, object_of, objects_in
 from bayplan.framework.configuration.document import API_VERSION, GROUP, KIND
 from bayplan.framework.configuration.field_errors import Step
-from bayplan.framework.configuration.json_tree import JsonValue, plain_value
 from bayplan.framework.configuration.legacy_profiles import convert_profile
 from bayplan.framework.configuration.legacy_shapes import CONFIGURATION, POLICY, check_shape
 from bayplan.framework.configuration.policy_conversion import convert_policy

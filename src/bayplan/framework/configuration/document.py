@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Final
 import msgspec
 
 from bayplan.base.durations import SECOND_NS
-from bayplan.framework.configuration.json_tree import JsonNode
+from bayplan.formats.json_tree import JsonNode
 from bayplan.framework.configuration.plugin_arguments import PluginArguments
 from bayplan.framework.configuration.schema import ALWAYS, ARGUMENTS, EMPTY_IS_UNSET, DurationNs, Float32, Struct, Wire
 from bayplan.objects.meta import Int32, Int64

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+from bayplan.formats.json_tree import JsonValue
 from bayplan.framework.configuration.conversion import Conversion, Document, object_of, objects_in
-from bayplan.framework.configuration.json_tree import JsonValue
 from bayplan.framework.configuration.legacy_names import (
     FIT,
     LEFT_OUT,

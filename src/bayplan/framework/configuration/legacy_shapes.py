@@ -13,9 +13,9 @@ from typing import Final, TypeAlias
 import msgspec
 
 from bayplan.base.errors import ConfigurationError
+from bayplan.formats.json_tree import JsonValue, kind_of
 from bayplan.framework.configuration.conversion import Document
 from bayplan.framework.configuration.field_errors import Step, path_of
-from bayplan.framework.configuration.json_tree import JsonValue, kind_of
 from bayplan.framework.configuration.legacy_names import NODE_LABEL, STRATEGIES
 
 

@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bayplan.base.errors import ConfigurationError
+from bayplan.formats.json_tree import JsonValue
 from bayplan.framework.configuration.document import API_VERSION, KIND, Extender, KubeSchedulerConfiguration
 from bayplan.framework.configuration.extenders import CheckTls, apply_ignored_resources, build_extenders, with_timeout
 from bayplan.framework.configuration.extension_points import (
@@ -19,7 +20,6 @@ from bayplan.framework.configuration.extension_points import (
     ExtensionPointsOf,
     in_tree_extension_points,
 )
-from bayplan.framework.configuration.json_tree import JsonValue
 from bayplan.framework.configuration.profiles import BuildError, ProfileConfiguration, build_profiles
 from bayplan.framework.configuration.scheme import decode_document
 from bayplan.framework.configuration.struct_codec import DecodeError, Remark, encode_struct

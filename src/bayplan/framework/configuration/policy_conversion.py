@@ -6,10 +6,10 @@ normalise scores. To run the classic scheduler itself with a Policy file, use ``
 
 from __future__ import annotations
 
+from bayplan.formats.json_tree import JsonValue
 from bayplan.framework.configuration.conversion import Conversion, Document, object_of
 from bayplan.framework.configuration.document import API_VERSION, KIND
 from bayplan.framework.configuration.extension_points import IN_TREE_EXTENSION_POINTS, ExtensionPoint
-from bayplan.framework.configuration.json_tree import JsonValue
 from bayplan.framework.configuration.legacy_names import (
     ESSENTIAL_FILTERS,
     FIT,

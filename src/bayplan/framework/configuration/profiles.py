@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from bayplan.base.go_arithmetic import wrap
 from bayplan.base.go_text.quoting import quote
+from bayplan.formats.json_tree import JsonValue, plain_value
 from bayplan.framework.configuration.document import KubeSchedulerProfile, Plugins, PluginSet, RawArguments
 from bayplan.framework.configuration.extension_points import ExtensionPoint, ExtensionPointsOf
 from bayplan.framework.configuration.field_errors import Path
-from bayplan.framework.configuration.json_tree import JsonValue, plain_value
 from bayplan.framework.configuration.plugin_arguments import NodeResourcesFitArgs, PluginArguments, argument_type_of
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.selectors import join_errors

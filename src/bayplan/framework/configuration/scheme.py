@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from bayplan.base.go_text.json import GoJsonError, json_text
 from bayplan.base.go_text.quoting import quote
+from bayplan.formats.json_tree import JsonNode, JsonObject, kind_of, parse_json, plain_value
 from bayplan.framework.configuration.defaults import default_document
 from bayplan.framework.configuration.document import (
     GROUP,
@@ -21,13 +22,6 @@ from bayplan.framework.configuration.document import (
     RawArguments,
 )
 from bayplan.framework.configuration.field_errors import Step
-from bayplan.framework.configuration.json_tree import (
-    JsonNode,
-    JsonObject,
-    kind_of,
-    parse_json,
-    plain_value,
-)
 from bayplan.framework.configuration.plugin_arguments import ARGUMENT_TYPES, PluginArguments, argument_type_of
 from bayplan.framework.configuration.schema import Struct
 from bayplan.framework.configuration.struct_codec import DecodeError, Remark, decode_struct
@@ -101,13 +95,13 @@ def tree_of_text(text: bytes) -> tuple[JsonNode, str | None]:
     decoded = text.decode("utf-8", "replace")
     if not decoded.lstrip().startswith("{"):
         # Most runs have no configuration of their own and don't need YAML.
-        from bayplan.framework.configuration.yaml_tree import YamlError, read_yaml
+        from bayplan.formats.yaml_text import read_yaml
+        from bayplan.formats.yaml_tree import GoYamlError
 
         try:
-            document = read_yaml(text)
-        except YamlError as error:
+            return read_yaml(text)
+        except GoYamlError as error:
             raise DecodeError(str(error)) from None
-        return document.tree, document.complaint
     try:
         return parse_json(decoded), None
     except GoJsonError as error:

@@ -14,9 +14,9 @@ from bayplan.base.go_text.base64 import decode_base64
 from bayplan.base.go_text.durations import format_duration, parse_duration
 from bayplan.base.go_text.json import float32, json_float
 from bayplan.base.go_text.quoting import GoTextError, quote
+from bayplan.formats.json_tree import JsonNode, JsonNumber, JsonObject, JsonValue, kind_of, plain_value
 from bayplan.framework.configuration.document import API_VERSION, RawArguments
 from bayplan.framework.configuration.field_errors import Step, path_of
-from bayplan.framework.configuration.json_tree import JsonNode, JsonNumber, JsonObject, JsonValue, kind_of, plain_value
 from bayplan.framework.configuration.schema import (
     DURATION,
     EMPTY_LIST,

@@ -107,10 +107,6 @@ Undo: TypeAlias = list[Callable[[], object]]
 """The calls that undo what taking a device changed."""
 
 
-class SearchTimedOut(Exception):
-    """The search took too many steps. Caught in this package."""
-
-
 class Outcome(Enum):
     """The outcome of a part of the search: solved, no solution, or too many devices for a claim."""
 
@@ -172,8 +168,7 @@ class Allocator:
         """Return a `ChosenClaim` per claim, or None if there is no solution.
 
         Raises:
-            AllocationFailed: a claim, class or slice is invalid.
-            SearchTimedOut: the search took too many steps.
+            AllocationFailed: a claim, class or slice is invalid, or the search took too many steps.
         """
         for number, claim in enumerate(self._claims):
             self._check_claim(number, claim)
@@ -273,7 +268,7 @@ class Allocator:
     def _step(self) -> None:
         self._steps += 1
         if self._steps > MAX_STEPS:
-            raise SearchTimedOut
+            raise AllocationFailed(f"node {self._checks.node.metadata.name}: timed out trying to allocate devices")
 
     # One device.
 

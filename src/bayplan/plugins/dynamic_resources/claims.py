@@ -81,12 +81,7 @@ class ClaimTracker:
 
     def _latest(self, claim: ResourceClaim) -> ResourceClaim:
         entry = self._catalog.get(AssumedClaim, claim.key)
-        if entry is None:
-            return claim
-        version = claim.metadata.resource_version
-        if claim is entry.base or (version and version == entry.base.metadata.resource_version):
-            return entry.claim
-        return claim
+        return entry.claim if entry is not None and claim.is_version_of(entry.base) else claim
 
     def assume(self, claim: ResourceClaim) -> None:
         """Assume a version of a claim until the cluster has a newer one, if the cluster has the claim."""

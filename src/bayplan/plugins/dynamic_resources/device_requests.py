@@ -77,7 +77,7 @@ class RequestChecks:
         self.features = features
         self.use = use
         self._catalog = catalog
-        self._node = node
+        self.node = node
 
     def check_request(
         self, claim: ResourceClaim, request: DeviceRequest, pools: Sequence[Pool]
@@ -170,6 +170,6 @@ class RequestChecks:
         if not device.slice.source.spec.per_device_node_selection:
             return True
         try:
-            return node_matches(self._node, source.node_name, source.all_nodes, source.node_selector)
+            return node_matches(self.node, source.node_name, source.all_nodes, source.node_selector)
         except ValueError as problem:
             raise AllocationFailed(str(problem)) from problem

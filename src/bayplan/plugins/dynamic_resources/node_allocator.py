@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 import msgspec
@@ -20,7 +21,7 @@ from bayplan.objects.resource import (
     ResourceClaim,
     ResourceSlice,
 )
-from bayplan.plugins.dynamic_resources.allocator import Allocator, ChosenClaim, SearchTimedOut
+from bayplan.plugins.dynamic_resources.allocator import Allocator, ChosenClaim
 from bayplan.plugins.dynamic_resources.claims import ClaimTracker
 from bayplan.plugins.dynamic_resources.device_requests import RequestChecks
 from bayplan.plugins.dynamic_resources.device_use import DeviceUse, PoolId
@@ -57,10 +58,6 @@ FAILED = 3
 """The outcome of a search that failed with a text. The text names the claim, so finding it requires another search."""
 
 
-class InvalidPools(Exception):
-    """There is no solution, and a pool of the node is invalid: only this node is rejected. Caught in this package."""
-
-
 class NodeSolutions:
     """The solutions for claims with equal signatures, by row. Only changed nodes are searched again.
 
@@ -94,14 +91,9 @@ class NodeSolutions:
                 self._search(row, node, claims, ranked=ranked)
 
     def _search(self, row: int, node: Node, claims: Sequence[ResourceClaim], *, ranked: bool) -> None:
-        chosen = None
-        try:
-            chosen = self._searcher.search(node, claims)
-            outcome = UNSOLVED if chosen is None else SOLVED
-        except InvalidPools:
-            outcome = INVALID
-        except (AllocationFailed, SearchTimedOut):
-            outcome = FAILED
+        outcome, chosen = FAILED, None
+        with suppress(AllocationFailed):
+            outcome, chosen = self._searcher.search(node, claims)
         self.chosen[row] = chosen
         self.outcomes[row] = outcome
         score = 0
@@ -229,13 +221,11 @@ class NodeAllocator:
         found.refresh(claims, self._cluster.nodes.nodes, self._cluster.nodes.capacity)
         return found
 
-    def search(self, node: Node, claims: Sequence[ResourceClaim]) -> tuple[ChosenClaim, ...] | None:
-        """Return a `ChosenClaim` per claim on a node, or None if not all claims can be allocated.
+    def search(self, node: Node, claims: Sequence[ResourceClaim]) -> tuple[int, tuple[ChosenClaim, ...] | None]:
+        """Return SOLVED and a `ChosenClaim` per claim on a node; or None and UNSOLVED, or INVALID if one of its pools is.
 
         Raises:
-            AllocationFailed: a claim, class or slice is invalid.
-            InvalidPools: there is no solution, and the node has an invalid pool.
-            SearchTimedOut: the search took too many steps.
+            AllocationFailed: a claim, class or slice is invalid, or the search took too many steps.
         """
         self.searches += 1
         pools = self._pools_at.get(self._cluster.nodes.row_of[node.metadata.name])
@@ -245,9 +235,9 @@ class NodeAllocator:
             raise AllocationFailed(f"gather pool information: {problem}") from problem
         checks = RequestChecks(self.features, self._use, self._catalog, node)
         chosen = Allocator(checks, pools, claims).allocate()
-        if chosen is None and any(pool.invalid for pool in pools):
-            raise InvalidPools
-        return chosen
+        if chosen is not None:
+            return SOLVED, chosen
+        return INVALID if any(pool.invalid for pool in pools) else UNSOLVED, None
 
 
 def _with_numbered_classes(devices: DeviceClaim, numbers: dict[str, int]) -> DeviceClaim:

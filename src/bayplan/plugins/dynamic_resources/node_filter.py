@@ -7,7 +7,7 @@ import numpy as np
 from bayplan.base.errors import InvariantError
 from bayplan.framework.status import ERROR_BIT, UNRESOLVABLE_BIT
 from bayplan.objects.node import Node
-from bayplan.plugins.dynamic_resources.allocator import ChosenClaim, SearchTimedOut
+from bayplan.plugins.dynamic_resources.allocator import ChosenClaim
 from bayplan.plugins.dynamic_resources.cycle_claims import CycleClaims, Variant
 from bayplan.plugins.dynamic_resources.extended_resources import node_requests, with_requests
 from bayplan.plugins.dynamic_resources.node_allocator import (
@@ -122,7 +122,7 @@ class NodeFilter:
         unfit = np.zeros(nodes.capacity, dtype=np.bool_)
         lacking: list[tuple[str, ...]] = [()]
         for name in cycle.resources:
-            number = nodes.resources.find(name)
+            number = nodes.resources.get(name)
             without = np.ones(nodes.capacity, dtype=np.bool_) if number is None else nodes.allocatable[number] == 0
             if self._classes.get(name) is None:
                 for row in np.flatnonzero(without[: nodes.count]).tolist():
@@ -161,9 +161,6 @@ class NodeFilter:
             self._allocator.search(node, self._variant(cycle, lacking).claims)
         except AllocationFailed as problem:
             return cycle.texts.verdict(str(problem), ERROR_BIT)
-        except SearchTimedOut:
-            text = f"node {node.metadata.name}: timed out trying to allocate devices"
-            return cycle.texts.verdict(text, ERROR_BIT)
         raise InvariantError(f"the search on node {node.metadata.name} failed, but succeeds when repeated")
 
 

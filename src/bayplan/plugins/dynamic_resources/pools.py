@@ -263,7 +263,7 @@ def _amounts(counters: Mapping[str, Counter]) -> dict[str, Quantity]:
 
 
 class AllocationFailed(Exception):
-    """A claim, class or slice is invalid, which ends the cycle. The text is upstream's. Caught in this package."""
+    """An invalid claim, class or slice, or a timeout, ends the cycle. The text is upstream's. Caught in this package."""
 
 
 def meets_selectors(
@@ -290,12 +290,10 @@ def meets_selectors(
 
 def _evaluate(expression: str, device: PoolDevice, *, list_attributes: bool) -> bool | CompileProblem | RunProblem:
     # Imported only when needed: importing CEL is slow, and most clusters have no devices.
-    from bayplan.plugins.dynamic_resources.device_environment import compiled_device_expression
+    from bayplan.plugins.dynamic_resources.device_environment import compile_device_expression
 
-    program = compiled_device_expression(expression, list_attributes=list_attributes)
-    if isinstance(program, CompileProblem):
-        return program
     try:
+        program = compile_device_expression(expression, list_attributes=list_attributes)
         return program.matches(device.id[0], device.source)
-    except RunProblem as problem:
-        return problem
+    except (CompileProblem, RunProblem) as problem:
+        return problem.with_traceback(None)

@@ -34,29 +34,19 @@ class AssumedObjects(Generic[T]):
     def get(self, key: str) -> T | None:
         """Return an object by its key, or None: the assumed version if there is one, else that of the cluster."""
         item, entry = self._catalog.get(self._kind, key), self._assumed.get(key)
-        if item is None or entry is None:
-            return item
-        base, assumed = entry
-        version = item.metadata.resource_version
-        if item is base or (version and version == base.metadata.resource_version):
-            return assumed
-        del self._assumed[key]
-        return item
+        return entry[1] if item is not None and entry is not None and item.is_version_of(entry[0]) else item
 
     def assume(self, key: str, item: T) -> None:
         """Assume a version of an object until the cluster has a newer one, if the cluster has the object."""
         base = self._catalog.get(self._kind, key)
         if base is not None:
             if len(self._assumed) >= self._sweep_at:
-                self._sweep()
+                self._remove_obsolete()
             self._assumed[key] = (base, item)
             self.version += 1
 
-    def _sweep(self) -> None:
-        """Remove obsolete entries that nothing has read since."""
-        for key in list(self._assumed):
-            if self.get(key) is None:
-                del self._assumed[key]
+    def _remove_obsolete(self) -> None:
+        self._assumed = {key: entry for key, entry in self._assumed.items() if self.get(key) is entry[1]}
         self._sweep_at = max(SWEEP_AT, 2 * len(self._assumed))
 
     def restore(self, key: str) -> None:

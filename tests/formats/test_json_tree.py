@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.base.go_text.json import GoJsonError
-from bayplan.framework.configuration.json_tree import (
+from bayplan.formats.json_tree import (
     JsonNumber,
     JsonObject,
     JsonValue,
