@@ -175,7 +175,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	@BAYPLAN_COMPILE=0 $(PIP) --no-build-isolation --editable '.[all]'
 	@echo "  compiling to bytecode" >&2
 	@$(BIN)/python -m compileall -q src
-	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -c "import bayplan.cli.simulate, bayplan.cli.up"
+	@env -u PYTHONDONTWRITEBYTECODE BAYPLAN_UNCOMPILED=1 $(BIN)/python -c "import bayplan.cli.simulate, bayplan.cli.up"
 	@touch $@
 
 $(VENV)/.ready-dev: $(VENV)/.ready

@@ -19,15 +19,15 @@ def main() -> int:
     parser.add_argument("--all-variants", action="store_true", help="Compile for every CPU, not only for this one.")
     parser.add_argument("--no-zig", action="store_true", help="Never install ziglang.")
     options = parser.parse_args()
+    variants = [CHECKED] if options.checked else all_variants() if options.all_variants else [variant_of_this_machine()]
     started = time.monotonic()
     try:
         compiler = find_compiler(install_zig=not options.no_zig)
     except NoCompilerError as problem:
-        if not is_current(checkout_sources(), checked=options.checked):
+        if not is_current(checkout_sources(), variants):
             discard(checkout_sources(), checked=options.checked)
             print(f"Running uncompiled, several times slower: {problem}", file=sys.stderr)
         return 0 if options.if_possible else 1
-    variants = [CHECKED] if options.checked else all_variants() if options.all_variants else [variant_of_this_machine()]
     try:
         count = build(checkout_sources(), compiler, ROOT / "build" / "compiled" / TAG, variants)
     except BuildError as problem:

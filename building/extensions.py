@@ -24,6 +24,7 @@ from building.modules import (
     TAG,
     Module,
     Sources,
+    all_variants,
     compiles_quickly,
     is_indexed,
 )
@@ -38,11 +39,14 @@ DIRECTIVES = {
     "cdivision": False,  # /, // and % have Python's meaning; Go's division is go.quotient.
     "binding": True,
     "embedsignature": False,
-    "auto_pickle": False,  # Methods for pickling are a tenth of the C code; the .pxd of a pickled class turns it on.
+    "auto_pickle": False,  # Methods for pickling are a tenth of the C code; a pickled class has `__reduce__`.
 }
 CHECKED_DIRECTIVES = {**DIRECTIVES, "boundscheck": True, "initializedcheck": True, "nonecheck": True}
 INDEXED_DIRECTIVES = {"boundscheck": True, "wraparound": True, "nonecheck": True}
 """Directives for modules outside the engine (`is_indexed`): indices and None are checked as in Python."""
+
+MAX_PROCESSES = 8
+"""Maximum number of worker processes: each takes up to 300 MB, and a container may have fewer CPUs than it sees."""
 
 _PROGRESS_STEP = 10
 """Number of modules between two lines of progress."""
@@ -98,7 +102,7 @@ def build(
         scratch: a folder for C files.
         variants: the variants of hot modules; the others have only the baseline. `CHECKED` alone for the build that
             checks bounds and memory.
-        processes: the number of worker processes; None for the number of CPUs.
+        processes: the number of worker processes; None for the number of CPUs that this process may use, at most 8.
 
     Raises:
         BuildError: a module does not compile; the others are up to date then.
@@ -109,12 +113,11 @@ def build(
     jobs: list[Job] = []
     modules = sources.modules()
     for module in [Module(SHARED), *modules] if modules else []:
-        wanted = variants if checked or module.name in sources.hot else [BASELINE]
+        wanted = _variants_of(module, sources, variants)
         level = level_of(module, sources)
         flags = {variant: compiler.flags(variant, level) for variant in wanted}
-        key = _key(
-            compiler, compiler.flags(CHECKED if checked else BASELINE, level), directives_of(module, checked=checked)
-        )
+        options = [compiler.flags(variant, level) for variant in ([CHECKED] if checked else all_variants())]
+        key = _key(compiler, options, directives_of(module, checked=checked))
         built = old.get(module.name)
         if (
             built is not None
@@ -131,7 +134,7 @@ def build(
         print(
             f"Compiling {len(jobs)} of {len(modules) + 1} modules with {compiler.name} ...", file=sys.stderr, flush=True
         )
-        with ProcessPoolExecutor(min(processes or os.cpu_count() or 1, len(jobs))) as pool:
+        with ProcessPoolExecutor(min(processes or _cpus(), len(jobs))) as pool:
             for count, done in enumerate(as_completed([pool.submit(_run, job) for job in jobs]), start=1):
                 if count % _PROGRESS_STEP == 0:
                     print(f"  {count} of {len(jobs)}", file=sys.stderr, flush=True)
@@ -147,13 +150,24 @@ def build(
     return len(jobs)
 
 
-def is_current(sources: Sources, *, checked: bool = False) -> bool:
-    """Return whether every module was compiled from its current sources, by any compiler."""
-    built = _read(folder_of(sources, CHECKED if checked else BASELINE) / MANIFEST)
+def is_current(sources: Sources, variants: Sequence[str]) -> bool:
+    """Return whether every module was compiled from its current sources, by any compiler; for `variants` see `build`."""
+    built = _read(folder_of(sources, variants[0]) / MANIFEST)
     return bool(built) and all(
-        module.name in built and built[module.name].sources == sources.hashes(sources.files_of(module))
+        (found := built.get(module.name)) is not None
+        and found.sources == sources.hashes(sources.files_of(module))
+        and set(_variants_of(module, sources, variants)).issubset(found.variants)
         for module in sources.modules()
     )
+
+
+def _variants_of(module: Module, sources: Sources, variants: Sequence[str]) -> Sequence[str]:
+    return variants if CHECKED in variants or module.name in sources.hot else [BASELINE]
+
+
+def _cpus() -> int:
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(available, MAX_PROCESSES)
 
 
 def discard(sources: Sources, *, checked: bool = False) -> None:
@@ -219,15 +233,15 @@ def directives_of(module: Module, *, checked: bool) -> dict[str, int | bool]:
     return {**found, **INDEXED_DIRECTIVES} if is_indexed(module) else found
 
 
-def _key(compiler: Compiler, flags: Sequence[str], directives: dict[str, int | bool]) -> str:
-    """Return a key of everything an extension depends on, except its sources and its variant."""
+def _key(compiler: Compiler, options: Sequence[Sequence[str]], directives: dict[str, int | bool]) -> str:
+    """Return a key of everything the variants of an extension depend on, except its sources."""
     return "; ".join(
         [
             compiler.name,
             ",".join(f"{name}={value}" for name, value in directives.items()),
             f"cython {metadata.version('cython')}",
             sys.version.partition(" ")[0],
-            *flags,
+            *map(" ".join, options),
         ]
     )
 

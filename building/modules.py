@@ -142,4 +142,5 @@ def variant_of_this_machine() -> str:
     # The package itself can't be imported here: it may be compiled from other sources.
     base_build = run_path(str(SOURCE / PACKAGE / "base" / "build.py"))
     wanted = os.environ.get(base_build["VARIANT_VARIABLE"], "")
-    return wanted if wanted in (BASELINE, V3) else V3 if has_x86_64_v3() and base_build["cpu_has_v3"]() else BASELINE
+    best = V3 if has_x86_64_v3() and base_build["cpu_has_v3"]() else BASELINE
+    return wanted if wanted in all_variants() else best

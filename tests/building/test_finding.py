@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from building.checked import checked_environment
 from building.compilers import Compiler, NoCompilerError, find_compiler
-from building.extensions import MANIFEST, BuildError, folder_of
+from building.extensions import MANIFEST, BuildError, folder_of, is_current
 from building.modules import CHECKED, Module, Sources, all_variants, has_x86_64_v3, variant_of_this_machine
 
 from bayplan.base.build import BASELINE, V3, cpu_has_v3
@@ -101,10 +101,13 @@ def test_a_checkout_compiled_for_another_cpu_asks_for_a_build(built: Path, sampl
     assert run(sample, USE).stdout == USED
     line = last_line(run(sample, NAME, BAYPLAN_VARIANT=BASELINE).stderr)
     assert line.startswith(
-        'ImportError: bayplan.fit: it was compiled for x86-64-v3, not for baseline; run "make build"'
+        'ImportError: bayplan.fit: it was compiled for x86-64-v3, not for baseline; run "BAYPLAN_VARIANT=baseline make build"'
     )
+    assert not is_current(Sources(sample, frozenset({"bayplan.fit"})), [BASELINE])
     assert build_sample(sample, compiler, [BASELINE]) == 1
     assert run(sample, USE, BAYPLAN_VARIANT=BASELINE).stdout == USED
+    line = last_line(run(sample, NAME, BAYPLAN_VARIANT=V3).stderr)
+    assert line.endswith('; run "BAYPLAN_VARIANT=x86-64-v3 make build"')
 
 
 def test_a_checkout_is_compiled_for_the_variant_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

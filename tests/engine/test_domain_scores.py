@@ -162,7 +162,7 @@ def test_incremental_results_equal_a_full_pass(seed: int, whole: bool) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_score_sample_finds_the_same_best_nodes_as_a_full_pass(seed: int) -> None:
+def test_scoring_a_sample_finds_the_same_best_nodes_as_a_full_pass(seed: int) -> None:
     random = Random(seed)
     scheduler = make_scheduler(sampling=False)
     for number in range(30):

@@ -81,6 +81,15 @@ def test_discarded_entries_are_compacted() -> None:
     assert drain(heap) == list(range(10))
 
 
+def test_entries_of_pods_that_are_pushed_again_are_compacted() -> None:
+    heap = PodHeap()
+    pods = records(3)
+    for step in range(1000):
+        heap.push(pods[step % 3], step)
+    assert len(heap._heap) <= 2 * len(heap) + 65
+    assert drain(heap) == [1, 2, 0]
+
+
 @given(seed=st.integers(0, 2**32), size=st.sampled_from((3, 100, 400)), spread=st.sampled_from((1, 5, 10**9)))
 def test_random_pushes_pops_and_removals_match_sorting(seed: int, size: int, spread: int) -> None:
     random = Random(seed)

@@ -74,7 +74,7 @@ def load_custom_plugins(options: Sequence[str], registry: Registry) -> tuple[Reg
     for name in names:
         if (count := names.count(name)) > 1:
             raise PluginError(
-                f"--plugin {name} is given more than once", wanted="each plugin once", got=f"it {count} times"
+                f"--plugin {name} is given more than once", wanted="one option per plugin", got=f"{count}"
             )
     return registry, enabled
 

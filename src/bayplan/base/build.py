@@ -74,7 +74,8 @@ class CompiledFinder:
         variants = module["variants"]
         variant = self._variant if self._variant in variants else BASELINE
         if variant not in variants:
-            raise _stale(name, f"it was compiled for {variants[0]}, not for {variant}")
+            command = "make build" if variant == _best_variant() else f"{VARIANT_VARIABLE}={variant} make build"
+            raise _stale(name, f"it was compiled for {variants[0]}, not for {variant}", command)
         file = f"{self._folder}/{variant}/{name.removeprefix('bayplan.')}{SUFFIX}"
         return spec_from_file_location(name, file, loader=importlib.machinery.ExtensionFileLoader(name, file))
 
@@ -117,6 +118,10 @@ def install() -> None:
     import json
 
     manifest = json.loads(text)
+    if wanted == V3 and not any(V3 in module["variants"] for module in manifest["modules"].values()):
+        raise ImportError(
+            f'{VARIANT_VARIABLE}={V3}: there is no such build in {folder}; run "{VARIANT_VARIABLE}={V3} make build"'
+        )
     sys.meta_path.insert(0, CompiledFinder(folder, manifest, _variant(wanted)))
 
 
@@ -146,7 +151,11 @@ def _variant(wanted: str) -> str:
         raise ImportError(f"{VARIANT_VARIABLE}: expected {BASELINE}, {V3} or {CHECKED}, got {wanted!r}")
     if wanted == V3 and not cpu_has_v3():
         raise ImportError(f"{VARIANT_VARIABLE}={V3}: this CPU can't run it; try {VARIANT_VARIABLE}={BASELINE}")
-    return wanted or (V3 if cpu_has_v3() else BASELINE)
+    return wanted or _best_variant()
+
+
+def _best_variant() -> str:
+    return V3 if cpu_has_v3() else BASELINE
 
 
 def _finder() -> CompiledFinder | None:
@@ -156,8 +165,8 @@ def _finder() -> CompiledFinder | None:
     return None
 
 
-def _stale(name: str, reason: str) -> ImportError:
-    advice = f'run "make build", or set {UNCOMPILED_VARIABLE}=1 to run the Python sources'
+def _stale(name: str, reason: str, command: str = "make build") -> ImportError:
+    advice = f'run "{command}", or set {UNCOMPILED_VARIABLE}=1 to run the Python sources'
     return ImportError(f"{name}: {reason}; {advice}", name=name)
 
 

@@ -91,7 +91,7 @@ class EventDrivenQueue(SchedulingQueue):
             pre_check is None or pre_check(sample.pod)
         ):
             head = group.head
-            if head is None or not (head.key in self._active or head.key in self._backoff):
+            if head is None or not (self._active.get(head.key) is head or self._backoff.get(head.key) is head):
                 group.head, group.woken_ns, group.label = None, now_ns, happened.event.label
                 self._woken[group] = None
         return []
@@ -114,7 +114,7 @@ class EventDrivenQueue(SchedulingQueue):
     def pop(self) -> QueuedPod | None:
         """Pop the next pod, which is then in flight; None if no pod is ready."""
         tried, self._tried_head = self._tried_head, None
-        if tried is None and not len(self):
+        if tried is None and not (len(self._active) or len(self._backoff) or len(self._unschedulable)):
             # A simulation calls this at every instant, and usually no pod waits.
             return None
         if tried is not None and tried[0].head is tried[1]:

@@ -39,6 +39,7 @@ class PodHeap:
 
     def push(self, queued: QueuedPod, sort_key: SortKey) -> None:
         """Add a pod, or move a pod with the same key to a new position."""
+        self.discard(queued.key)
         entry = (sort_key, queued.sequence, queued)
         self._entries[queued.key] = entry
         heappush(self._heap, entry)

@@ -70,8 +70,8 @@ class Keyframe:
         examined: bool[rows], nodes that PreFilter did not exclude; None for all.
         absent: the status of the nodes that PreFilter excluded, or None.
         floor: the total of a feasible node before any plugin scores it: 1 if the profile has no score plugin, else 0.
-        filters, scorers: the parts, without the params of scorers. Values have the narrowest integer type; a single
-            element if all are equal. The params of a filter are those from which it derives its reasons.
+        filters, scorers: the output of each plugin, in order. `values` has the narrowest integer type, and one element
+            if all are equal. Only filters have params, from which they derive their reasons.
         dynamic: the numbers of the parts whose changes are recorded.
         rows: rows that changed later, in order.
         values: for each change, the values of the dynamic parts.

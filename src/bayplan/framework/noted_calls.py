@@ -1,4 +1,4 @@
-"""Calls of custom plugins outside of scheduling cycles: their exceptions note the plugin and the pod, for error messages."""
+"""Adds plugin and pod to exceptions of custom plugins that are called outside of scheduling cycles."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ cdef class RowLog:
 
     @cython.locals(length=Py_ssize_t)
     cpdef void append(self, Py_ssize_t row) except *
-    cpdef Py_ssize_t at(self, Py_ssize_t position) noexcept
+    cpdef Py_ssize_t at(self, Py_ssize_t position) except? -9223372036854775807
     @cython.locals(number=Py_ssize_t)
     cpdef list since(self, Py_ssize_t position)
     cdef void _make_room(self) except *

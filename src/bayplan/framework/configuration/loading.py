@@ -210,7 +210,7 @@ def _text_of(source: Source) -> bytes:
         return json.dumps(dict(source)).encode("utf-8", "replace")
     except (TypeError, ValueError, RecursionError) as problem:
         wanted = "dicts with string keys, lists, strings, numbers and booleans"
-        raise DecodeError(f"configuration: expected {wanted}, got others: {problem}") from None
+        raise DecodeError(f"configuration: expected {wanted}: {problem}") from None
 
 
 def _build(

@@ -101,7 +101,7 @@ def _outside(amount: Quantity, valid: CapacityRequestPolicyRange) -> bool:
 
 
 class CounterUse:
-    """The remaining counters of pools: without those that existing allocations consume, and those that a search does.
+    """The counters of pools that existing allocations and the current search leave.
 
     As upstream, pools are identified by name without the driver: if two drivers have pools of the same name, the
     counters of the pool that is evaluated first count for both.

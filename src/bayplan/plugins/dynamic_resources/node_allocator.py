@@ -222,7 +222,9 @@ class NodeAllocator:
         return found
 
     def search(self, node: Node, claims: Sequence[ResourceClaim]) -> tuple[int, tuple[ChosenClaim, ...] | None]:
-        """Return SOLVED and a `ChosenClaim` per claim on a node; or None and UNSOLVED, or INVALID if one of its pools is.
+        """Return SOLVED and a `ChosenClaim` per claim on a node; or None with UNSOLVED, or with INVALID.
+
+        INVALID: one of the node's pools is invalid.
 
         Raises:
             AllocationFailed: a claim, class or slice is invalid, or the search took too many steps.

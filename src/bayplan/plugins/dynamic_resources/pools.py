@@ -263,7 +263,7 @@ def _amounts(counters: Mapping[str, Counter]) -> dict[str, Quantity]:
 
 
 class AllocationFailed(Exception):
-    """An invalid claim, class or slice, or a timeout, ends the cycle. The text is upstream's. Caught in this package."""
+    """A claim, class or slice is invalid, or the search timed out; this ends the cycle. The text is upstream's."""
 
 
 def meets_selectors(
