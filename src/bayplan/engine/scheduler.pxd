@@ -1,5 +1,6 @@
 cimport cython
 
+from bayplan.engine.binding_cycle cimport BindingCycle
 from bayplan.engine.cycle cimport ScheduleResult
 from bayplan.engine cimport cycle
 from bayplan.engine.select_host cimport NodeSampling
@@ -19,7 +20,8 @@ cdef class Scheduler:
     cdef public Records records
     cdef public bint survives_plugins
     cdef public NodeSampling sampling
-    cdef public object bindings, _pick, _events
+    cdef public BindingCycle bindings
+    cdef public object _pick, _events
     cdef object __weakref__
 
     cpdef object handle(self, object old, object new, object now_ns)
