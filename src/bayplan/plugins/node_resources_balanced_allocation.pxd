@@ -12,17 +12,16 @@ cdef Py_ssize_t FIRST_RESOURCE, CHUNK
 
 cdef class Balance(ResourceScore):
     cdef bint _best_effort
-    cdef double[::1] _before, _after, _whole
 
     cpdef void score_all(self, int64_t[::1] raw) except *
     @cython.locals(
-        before=double[::1], after=double[::1], whole=double[::1], count=Py_ssize_t, start=Py_ssize_t, length=Py_ssize_t,
+        columns=Columns, scratch=double[:, ::1], before=double[::1], after=double[::1], whole=double[::1], count=Py_ssize_t, start=Py_ssize_t, length=Py_ssize_t,
         i=Py_ssize_t, seen=int64_t, half=double, other=Py_ssize_t, gap_after=double, gap_before=double, change=double,
     )
     cdef bint _score_in_doubles(self, int64_t[::1] raw) except -1
     @cython.locals(
         columns=Columns, number=Py_ssize_t, request=int64_t, base=Py_ssize_t, allocatable=int64_t[::1], usage=int64_t[::1],
-        before=double[::1], after=double[::1], whole=double[::1], seen=int64_t, used=int64_t, together=int64_t, amount=double,
+        scratch=double[:, ::1], before=double[::1], after=double[::1], whole=double[::1], seen=int64_t, used=int64_t, together=int64_t, amount=double,
         divisor=double, share=double, i=Py_ssize_t,
     )
     cdef int64_t _find_shares(self, Py_ssize_t place, Py_ssize_t start, Py_ssize_t length) except? -1

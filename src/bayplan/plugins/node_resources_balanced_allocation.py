@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from typing import Any
 
-import numpy as np
 from msgspec import Struct
 
 from bayplan.base import go_arithmetic as go
@@ -25,12 +23,10 @@ from bayplan.plugins.scored_devices import ScoredDevices
 from bayplan.plugins.scored_resources import DEFAULT_RESOURCES, ResourceScore, ScoredResource, scored_resources
 from bayplan.state.arrays import Bools, Ints
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.columns import CHUNK
 from bayplan.state.pod_info import FIRST_RESOURCE
 
 HALF = MAX_NODE_SCORE // 2
-
-CHUNK = 256
-"""Number of rows scored at a time, so that their shares stay in the L1 cache."""
 
 MAX_IN_DOUBLES = 1 << 52
 """Amounts below this limit are converted exactly by `go.small_float`."""
@@ -120,9 +116,6 @@ class Balance(ResourceScore):
     def __init__(self, spec: BalancedAllocationSpec, devices: ScoredDevices, cluster: ClusterState) -> None:
         super().__init__(spec.scored, devices, cluster)
         self._best_effort = spec.best_effort
-        self._before: Any = np.zeros(2 * CHUNK)
-        self._after: Any = np.zeros(2 * CHUNK)
-        self._whole: Any = np.zeros(2 * CHUNK)
 
     def score_all(self, raw: Ints) -> None:
         """Score all nodes: two resources with small amounts as vectors of doubles, anything else node by node."""
@@ -136,7 +129,9 @@ class Balance(ResourceScore):
 
     def _score_in_doubles(self, raw: Ints) -> bool:
         """Write the scores; return False if they are invalid because an amount is not in 0..`MAX_IN_DOUBLES` - 1."""
-        before, after, whole, count, seen = self._before, self._after, self._whole, self.columns.count, 0
+        columns, seen = self.columns, 0
+        scratch, count = columns.scratch_floats, columns.count
+        before, after, whole = scratch[0], scratch[1], scratch[2]
         half, other = float(HALF), CHUNK
         for start in range(0, count, CHUNK):
             length = min(CHUNK, count - start)
@@ -154,7 +149,8 @@ class Balance(ResourceScore):
         """Write the used shares without and with the pod, and the allocatable amounts; return the bitwise OR of all amounts."""
         columns, number, request, base = self.columns, self.numbers[place], self.requests[place], place * CHUNK
         allocatable, usage = columns.allocatable[number], columns.usage[FIRST_RESOURCE + number]
-        before, after, whole, seen = self._before, self._after, self._whole, 0
+        scratch, seen = columns.scratch_floats, 0
+        before, after, whole = scratch[0], scratch[1], scratch[2]
         for i in range(length):
             used, together = usage[start + i], go.add(usage[start + i], request)
             seen |= used | together | allocatable[start + i]

@@ -16,7 +16,6 @@ cdef class FreeResourcesRule(FilterRule):
     cdef int64_t[::1] _amounts, _flags
     cdef uint8_t[::1] _delegated
     cdef object _seen
-    cdef int64_t[::1] _found
 
     @cython.locals(place=Py_ssize_t)
     cpdef bint refresh(self) except -1

@@ -61,6 +61,7 @@ from bayplan.plugins.scored_resources import DEFAULT_RESOURCES, ScoredResource, 
 from bayplan.plugins.scoring_strategies import STRATEGIES
 from bayplan.state.arrays import Bools, Codes
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.columns import CHUNK
 from bayplan.state.device_classes import DeviceClassResolver
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 from bayplan.state.resource_table import FIRST_RESOURCES
@@ -70,9 +71,6 @@ TOO_MANY_PODS = 1
 STATE_MISSING = 0x2000 | ERROR_BIT
 MAX_FLAGS = 12
 """Maximum number of requests that have a bit in a verdict, besides `TOO_MANY_PODS`; with more, sets are numbered."""
-
-CHUNK = 256
-"""Number of rows filtered at a time, so that their verdicts stay in the L1 cache."""
 
 MAX_CUSTOM_PRIORITY_SCORE = 10
 """The maximum of scores in shapes."""
@@ -329,7 +327,6 @@ class FreeResourcesRule(FilterRule):
         # Whether DynamicResources, instead of this rule, checks a request on nodes without the resource.
         self._delegated: Any = np.zeros(len(requests), dtype=np.uint8)
         self._seen: Params | None = ()
-        self._found: Any = np.zeros(CHUNK, dtype=np.int64)
 
     def refresh(self) -> bool:
         """Record the requests that a device class may serve, which PreFilter found."""
@@ -357,7 +354,7 @@ class FreeResourcesRule(FilterRule):
         if self.params is None or self._count > MAX_FLAGS:
             FilterRule.filter_all(self, codes)
             return
-        found, pods, allowed = self._found, columns.usage[POD_COUNT], columns.allowed_pods
+        found, pods, allowed = columns.scratch_integers, columns.usage[POD_COUNT], columns.allowed_pods
         for start in range(0, columns.count, CHUNK):
             length = min(CHUNK, columns.count - start)
             for i in range(length):
@@ -369,7 +366,7 @@ class FreeResourcesRule(FilterRule):
 
     def _add_lacking(self, place: int, start: int, length: int) -> None:
         """Add the flag of one request to the verdicts of `length` rows."""
-        columns, number, found = self.columns, self._numbers[place], self._found
+        columns, number, found = self.columns, self._numbers[place], self.columns.scratch_integers
         amount, flag, delegated = self._amounts[place], self._flags[place], self._delegated[place] != 0
         allocatable, used = columns.allocatable[number], columns.usage[FIRST_RESOURCE + number]
         for i in range(length):

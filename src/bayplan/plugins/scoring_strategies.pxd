@@ -21,11 +21,9 @@ cdef class StrategyScore(ResourceScore):
     cdef int64_t share(self, int64_t requested, int64_t allocatable) except? -9223372036854775807
 
 cdef class LeastAllocated(StrategyScore):
-    cdef double[::1] _total, _counted
-
     cpdef void score_all(self, int64_t[::1] raw) except *
     @cython.locals(
-        total=double[::1], counted=double[::1], count=Py_ssize_t, place=Py_ssize_t, start=Py_ssize_t, length=Py_ssize_t,
+        columns=Columns, total=double[::1], counted=double[::1], count=Py_ssize_t, place=Py_ssize_t, start=Py_ssize_t, length=Py_ssize_t,
         seen=int64_t, weights=double, i=Py_ssize_t,
     )
     cdef int64_t _score_in_doubles(self, int64_t[::1] raw) except? -1

@@ -24,6 +24,7 @@ from bayplan.plugins.scored_devices import ScoredDevices
 from bayplan.plugins.scored_resources import ResourceScore, ScoredResource
 from bayplan.state.arrays import Ints
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.columns import CHUNK
 from bayplan.state.pod_info import FIRST_RESOURCE, NON_ZERO_CPU
 from bayplan.state.resource_table import MEMORY
 
@@ -31,9 +32,6 @@ Shape: TypeAlias = Sequence[tuple[int, int]]
 """Points (utilization in percent, score from 0 to 100) of a piecewise linear function, by increasing utilization."""
 
 FULL_UTILIZATION = 100
-
-CHUNK = 256
-"""Number of rows scored at a time, so that intermediate results stay in the L1 cache."""
 
 MAX_IN_DOUBLES = 1 << 46
 """Amounts below this limit can be divided as doubles: 101 times the amount is less than 2**53."""
@@ -91,13 +89,6 @@ class StrategyScore(ResourceScore):
 class LeastAllocated(StrategyScore):
     """Scores a node by the percentage of its allocatable resources that remains free."""
 
-    def __init__(
-        self, scored: Sequence[ScoredResource], shape: Shape, devices: ScoredDevices, cluster: ClusterState
-    ) -> None:
-        super().__init__(scored, shape, devices, cluster)
-        self._total: Any = np.zeros(CHUNK)
-        self._counted: Any = np.zeros(CHUNK)
-
     def score_all(self, raw: Ints) -> None:
         """Score all nodes as vectors of doubles if all amounts are below 2**46, else node by node.
 
@@ -109,7 +100,8 @@ class LeastAllocated(StrategyScore):
 
     def _score_in_doubles(self, raw: Ints) -> int:
         """Write the scores; return at least `MAX_IN_DOUBLES` if they are invalid: an amount or weight is too large."""
-        total, counted, count, seen = self._total, self._counted, self.columns.count, 0
+        columns, seen = self.columns, 0
+        total, counted, count = columns.scratch_floats[0], columns.scratch_floats[1], columns.count
         for place in range(self.count):
             if not 0 <= self.weights[place] <= MAX_WEIGHT:
                 return MAX_IN_DOUBLES
@@ -129,7 +121,7 @@ class LeastAllocated(StrategyScore):
         columns, number, request = self.columns, self.numbers[place], self.requests[place]
         allocatable = columns.allocatable[number]
         usage = columns.usage[(NON_ZERO_CPU if number <= MEMORY else FIRST_RESOURCE) + number]
-        total, counted, seen = self._total, self._counted, 0
+        total, counted, seen = columns.scratch_floats[0], columns.scratch_floats[1], 0
         factor, weight = float(MAX_NODE_SCORE), float(self.weights[place])
         for i in range(length):
             requested = go.add(usage[start + i], request)

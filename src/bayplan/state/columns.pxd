@@ -12,4 +12,6 @@ cdef class Columns:
     cdef public Py_ssize_t[::1] taint_codes
     cdef public uint8_t[::1] alive
     cdef public uint8_t[::1] unschedulable
+    cdef public double[:, ::1] scratch_floats
+    cdef public int64_t[::1] scratch_integers
     cdef object __weakref__

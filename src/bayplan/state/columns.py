@@ -7,6 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+CHUNK = 256
+"""Number of rows that a rule evaluates at a time, so that intermediate results stay in the L1 cache."""
+
 
 class Columns:
     """Typed views of the arrays of a cluster state.
@@ -24,6 +29,8 @@ class Columns:
         allowed_pods: int64[capacity].
         taint_codes: intp[capacity], indexes in `NodeTable.taint_sets`.
         alive, unschedulable: uint8[capacity], 0 or 1.
+        scratch_floats, scratch_integers: float64[3, 2 * CHUNK] and int64[CHUNK], for intermediate results of a rule;
+            the next rule overwrites them.
     """
 
     allocatable: Any
@@ -39,3 +46,5 @@ class Columns:
         self.version = 0
         self.bare = False
         self.counted = 0
+        self.scratch_floats: Any = np.zeros((3, 2 * CHUNK))
+        self.scratch_integers: Any = np.zeros(CHUNK, dtype=np.int64)
