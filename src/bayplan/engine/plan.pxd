@@ -1,14 +1,14 @@
 cimport cython
 
 from bayplan.engine.filtered_rows cimport FilteredRows
-from bayplan.engine.preparation cimport Preparation, PreFilters, PreScores
+from bayplan.engine.preparation cimport PreparationOutcome, PreFilters, PreScores
 from bayplan.engine.select_host cimport Sample
 from bayplan.engine.totals cimport Totals
 
 cdef class Plan:
     cdef public dict specs, histories
     cdef public object profile, pod, state, footprint, pod_class, owned_counters, priority, failure, first_failed, dry_run
-    cdef public Preparation pre
+    cdef public PreparationOutcome pre
     cdef public PreFilters pre_filters
     cdef public PreScores pre_scores
     cdef public FilteredRows filtered
@@ -17,17 +17,18 @@ cdef class Plan:
     cdef public tuple signing
     cdef public bint signed
     cdef object _shared, _filters_skipped, _scores_skipped
-    cdef Preparation _pre_seen
-    cdef Preparation _pre_score_seen
+    cdef PreparationOutcome _pre_seen
+    cdef PreparationOutcome _pre_score_seen
     cdef bint _has_custom_scores
     cdef object __weakref__
 
     cdef object _footprint_of(self, object pod)
-    cpdef Preparation run_pre_filter_plugins(self, object cycle_state)
+    cdef list _current(self, list results, object stale, object find)
+    cpdef PreparationOutcome run_pre_filter_plugins(self, object cycle_state)
     cpdef void refresh_filters(self) except *
-    @cython.locals(filtered=FilteredRows, pre=Preparation)
+    @cython.locals(filtered=FilteredRows, pre=PreparationOutcome)
     cdef void _choose_filters(self) except *
-    @cython.locals(outcome=Preparation, count=Py_ssize_t)
+    @cython.locals(outcome=PreparationOutcome, count=Py_ssize_t)
     cpdef void refresh_scores(self, Sample sample=*) except *
     @cython.locals(totals=Totals)
-    cdef bint _choose_scores(self, Preparation outcome) except -1
+    cdef bint _choose_scores(self, PreparationOutcome outcome) except -1

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bayplan.engine.filtered_rows import FilteredRows
-from bayplan.engine.preparation import PreFilters, Preparation, PreScores
+from bayplan.engine.preparation import PreFilters, PreparationOutcome, PreScores
 from bayplan.engine.rule_result import RuleResult, RuleResults
 from bayplan.engine.select_host import Sample
 from bayplan.engine.totals import Totals
@@ -70,7 +70,7 @@ class Plan:
         self.pod_class: PodClass = state.pod_class(pod)
         self.owned_counters = state.owned_counters(pod)
         self.priority = pod.spec.priority or 0
-        self.pre = Preparation()
+        self.pre = PreparationOutcome()
         self.pre_filters = PreFilters(profile, self.specs, state)
         self.pre_scores = PreScores(profile, self.specs, state)
         self.filtered = FilteredRows(state, shared)
@@ -83,8 +83,8 @@ class Plan:
         self.first_failed: object | None = None
         self.dry_run: object | None = None
         self._shared = shared
-        self._pre_seen: Preparation | None = None
-        self._pre_score_seen: Preparation | None = None
+        self._pre_seen: PreparationOutcome | None = None
+        self._pre_score_seen: PreparationOutcome | None = None
         self._filters_skipped: set[str] | None = None
         self._scores_skipped: set[str] | None = None
         self._has_custom_scores = False
@@ -123,7 +123,7 @@ class Plan:
 
     # PreFilter and Filter.
 
-    def run_pre_filter_plugins(self, cycle_state: CycleState) -> Preparation:
+    def run_pre_filter_plugins(self, cycle_state: CycleState) -> PreparationOutcome:
         """Run the PreFilter plugins; return the outcome, which is the same object until a plugin's result changes."""
         self.pre = self.pre_filters.refresh(cycle_state)
         cycle_state.unreached_pre_filters = self.pre.unreached
@@ -186,7 +186,7 @@ class Plan:
 
         A sample is scored only if PreScore does not depend on which nodes are feasible.
         """
-        outcome = self.pre_scores.refresh(self.filtered.feasible[: self.state.nodes.count])
+        outcome = self.pre_scores.refresh(self.filtered.feasible)
         if outcome is not self._pre_score_seen and not self._choose_scores(outcome):
             return
         self.totals.refresh(sample)
@@ -202,7 +202,7 @@ class Plan:
                 self.failure = failure
                 self._pre_score_seen = None
 
-    def _choose_scores(self, outcome: Preparation) -> bool:
+    def _choose_scores(self, outcome: PreparationOutcome) -> bool:
         """Select the scorers that PreScore did not skip, with their params; return False if PreScore or a scorer failed."""
         totals, known = self.totals, self.profile.pre_score_names
         self._pre_score_seen = None

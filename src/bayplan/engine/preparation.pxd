@@ -6,7 +6,7 @@ from bayplan.state.row_log cimport RowLog
 # Constants of the module, typed as C numbers.
 cdef int _NODES, _COUNTERS, _CATALOG, _ALWAYS
 
-cdef class Preparation:
+cdef class PreparationOutcome:
     cdef public object status, node_names
     cdef public list narrowed_by
     cdef public dict params
@@ -20,24 +20,25 @@ cdef class PreparedPlugins:
     cdef list _plugins, _specs, _answers, _reads
     cdef int _all_reads
     cdef bint _is_adapted
-    cdef Preparation _outcome
+    cdef PreparationOutcome _outcome
     cdef Py_ssize_t _node_position, _writes, _counted, _run_count
 
     @cython.locals(changes=int)
     cdef int _changes(self) except -1
-    @cython.locals(changes=int, changed=Py_ssize_t, known=Preparation, outcome=Preparation)
-    cpdef Preparation refresh(self, object argument)
+    @cython.locals(changes=int, changed=Py_ssize_t, known=PreparationOutcome, outcome=PreparationOutcome)
+    cpdef PreparationOutcome refresh(self, object argument)
     @cython.locals(number=Py_ssize_t)
     cdef Py_ssize_t _first_changed(self, int changes, object argument) except -2
-    @cython.locals(outcome=Preparation, number=Py_ssize_t, run_count=Py_ssize_t)
-    cdef Preparation _combine(self, Py_ssize_t first, int changes, object argument)
+    @cython.locals(outcome=PreparationOutcome, number=Py_ssize_t, run_count=Py_ssize_t)
+    cdef PreparationOutcome _combine(self, Py_ssize_t first, int changes, object argument)
     cdef object _run(self, Py_ssize_t number, object argument)
-    cdef bint _merge(self, Preparation outcome, object plugin, object answer) except -1
+    cdef bint _merge(self, PreparationOutcome outcome, object plugin, object answer) except -1
 
 cdef class PreFilters(PreparedPlugins):
-    cdef bint _merge(self, Preparation outcome, object plugin, object answer) except -1
+    cdef bint _merge(self, PreparationOutcome outcome, object plugin, object answer) except -1
 
 cdef class PreScores(PreparedPlugins):
     cdef readonly bint reads_feasible
 
-    cdef bint _merge(self, Preparation outcome, object plugin, object answer) except -1
+    cdef object _run(self, Py_ssize_t number, object argument)
+    cdef bint _merge(self, PreparationOutcome outcome, object plugin, object answer) except -1

@@ -29,7 +29,7 @@ class PreFilterRecord(NamedTuple):
     node_names: frozenset[str] | None
 
 
-class Preparation:
+class PreparationOutcome:
     """The combined results of the plugins of PreFilter (upstream's RunPreFilterPlugins) or PreScore.
 
     Attributes:
@@ -72,7 +72,7 @@ class PreparedPlugins:
         self._reads = [0] * count
         self._all_reads = 0
         # The outcome, and the number of plugins that ran for it.
-        self._outcome: Preparation | None = None
+        self._outcome: PreparationOutcome | None = None
         self._run_count = 0
         # Versions at the last run: of the node log, of other objects, and of pods that counters count.
         self._node_position = self._writes = self._counted = -1
@@ -104,7 +104,7 @@ class PreparedPlugins:
             changes |= _CATALOG
         return changes
 
-    def refresh(self, argument: Any) -> Preparation:
+    def refresh(self, argument: Any) -> PreparationOutcome:
         """Return the outcome of this cycle: the same object as before if no result changed.
 
         `argument` is the last argument of the plugins' method.
@@ -133,9 +133,9 @@ class PreparedPlugins:
                     return number
         return -1
 
-    def _combine(self, first: int, changes: int, argument: Any) -> Preparation:
+    def _combine(self, first: int, changes: int, argument: Any) -> PreparationOutcome:
         """Combine the results in order; from number `first` on, run the plugins whose result may have changed."""
-        outcome, run_count = Preparation(), 0
+        outcome, run_count = PreparationOutcome(), 0
         for number in range(len(self._plugins)):
             if self._answers[number] is _UNKNOWN or (number >= first and changes & self._reads[number]):
                 self._answers[number] = self._run(number, argument)
@@ -164,9 +164,9 @@ class PreparedPlugins:
             )
         return outcome.records
 
-    # What differs between the extension points.
+    # The extension points differ in these methods.
 
-    def _merge(self, outcome: Preparation, plugin: Any, answer: Any) -> bool:
+    def _merge(self, outcome: PreparationOutcome, plugin: Any, answer: Any) -> bool:
         """Merge one result into the outcome; return whether the next plugin runs."""
         raise TypeError(f"{type(self).__name__} lacks _merge()")
 
@@ -181,7 +181,7 @@ class PreFilters(PreparedPlugins):
     def __init__(self, profile: Profile, specs: Mapping[str, Any], state: ClusterState) -> None:
         super().__init__(profile.pre_filter, specs, state, "pre_filter")
 
-    def _merge(self, outcome: Preparation, plugin: Any, answer: Any) -> bool:
+    def _merge(self, outcome: PreparationOutcome, plugin: Any, answer: Any) -> bool:
         """Merge one result into the outcome; return whether the next plugin runs.
 
         As upstream: the last Unschedulable wins; UnschedulableAndUnresolvable, an error and an empty set of nodes stop
@@ -244,7 +244,11 @@ class PreScores(PreparedPlugins):
         super().__init__(profile.pre_score if profile.score else (), specs, state, "pre_score")
         self.reads_feasible = any(plugin.reads_feasible for plugin in self._plugins)
 
-    def _merge(self, outcome: Preparation, plugin: Any, answer: Any) -> bool:
+    def _run(self, number: int, argument: Any) -> Any:
+        """Run a plugin; `argument` is bool[capacity], the feasible rows."""
+        return PreparedPlugins._run(self, number, argument[: self._columns.count])
+
+    def _merge(self, outcome: PreparationOutcome, plugin: Any, answer: Any) -> bool:
         if not isinstance(answer, Status):
             outcome.params[plugin.name] = answer or ()
         elif answer.code is _SKIP:

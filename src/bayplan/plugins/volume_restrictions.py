@@ -135,9 +135,9 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         if not disks:
             return codes
         self.use.refresh()
-        users = dict.fromkeys(row for disk in disks for found in self.use.rows_with(disk) for row in found)
-        for place, row in enumerate(rows.row_numbers().tolist() if users else ()):
-            if row in users:
+        used = [found for disk in disks for found in self.use.rows_with(disk)]
+        for place, row in enumerate(rows.row_numbers().tolist() if used else ()):
+            if any(row in found for found in used):
                 mounted = [volume for info in self.use.pods_on[row] for volume in info.pod.spec.volumes]
                 if disks_conflict(disks, mounted):
                     codes[place] = DISK_CONFLICT
