@@ -152,7 +152,7 @@ class PodCopier:
         return renamed, PersistentVolumeClaim(metadata=metadata, spec=replace(model.spec, volume_name=""))
 
     def _new_claim(self, claim: PersistentVolumeClaim) -> list[KubernetesObject]:
-        """Return a claim as it is after its creation, with the volume that its class provisions before there is a pod."""
+        """Return a newly created claim, with its volume if the class provisions volumes immediately."""
         metadata = replace(claim.metadata, uid=f"claim-{claim.key}")
         claim = replace(claim, metadata=metadata, status=PersistentVolumeClaimStatus(phase="Pending"))
         storage_class = self._objects.get(StorageClass, class_of_claim(claim))

@@ -289,7 +289,7 @@ def _lenient_pieces(data: bytes) -> list[tuple[str, int]]:
             for _ in yaml_text.parse(text):
                 pass
         except yaml_text.YamlError:
-            # Directives are rare and have hardly any effect; with them, nothing after the error would be read.
+            # Directives are rare, and these have no effect on the objects. With them, the text after the error could not be read.
             pieces = _pieces(_DIRECTIVE.sub("", _END.sub("---", text)))
     return pieces
 

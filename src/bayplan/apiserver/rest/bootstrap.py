@@ -32,7 +32,7 @@ _CLASSES = (
 
 
 def bootstrap(backend: Backend) -> None:
-    """Store those initial objects that do not exist yet, and let kube-apiserver's controllers react to writes from now on."""
+    """Store the initial objects that are missing, and start the reactions of kube-apiserver's controllers to writes."""
     if not backend.reactions:
         backend.reactions = REACTIONS
         backend.store.on_restore(lambda: serve_stored_definitions(backend))

@@ -1,4 +1,4 @@
-"""What kube-apiserver's own controllers do after a write, by the table of the written object.
+"""The reactions of kube-apiserver's own controllers to a write, by the table of the written object.
 
 Upstream's controllers act some milliseconds later; here, they have acted before the response is sent. A reaction reads
 the current state from the store, because earlier reactions to the same write may have written the object again.

@@ -131,7 +131,7 @@ class Preparation:
         cycle.answer = PreFilterResult((cycle,))
 
     def _find_special_claim(self, pod: Pod) -> ResourceClaim | None:
-        """Return the special claim that an earlier attempt created for a pod: the one that was added first, or None."""
+        """Return the special claim that an earlier attempt created for a pod, the oldest if there are several; or None."""
         keys = self._special_claims.keys((pod.metadata.name, pod.metadata.uid))
         if len(keys) > 1:
             keys = [key for key in self._catalog.keys(ResourceClaim) if key in keys]
