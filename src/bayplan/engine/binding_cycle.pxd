@@ -1,13 +1,26 @@
+cimport cython
+
+from bayplan.engine.struct_layouts cimport QueuedPod
+from bayplan.framework.cycle_state cimport CycleState
+
+cdef class Binding:
+    cdef public QueuedPod queued
+    cdef public object profile, node_name
+    cdef public CycleState cycle_state
+
 cdef class BindingCycle:
     cdef public dict waiting, pending
     cdef public object _scheduler
     cdef public bint _nominates_expected
 
-    cpdef object begin(self, object binding, object now_ns)
-    cdef object _reserve_and_permit(self, object binding, object now_ns)
-    cdef void _activate_pods(self, object cycle_state, object now_ns) except *
-    cdef object _expect(self, object binding)
-    cdef object _bind(self, object binding, object now_ns)
+    cpdef object begin(self, Binding binding, object now_ns)
+    @cython.locals(queued=QueuedPod, timeouts=dict)
+    cdef object _reserve_and_permit(self, Binding binding, object now_ns)
+    cdef void _activate_pods(self, CycleState cycle_state, object now_ns) except *
+    cdef object _expect(self, Binding binding)
+    @cython.locals(queued=QueuedPod)
+    cdef object _bind(self, Binding binding, object now_ns)
+    @cython.locals(binding=Binding)
     cpdef list succeeded(self, object key, object pod, object now_ns)
 
 cdef object _run_bind_plugins(object profile, object cycle_state, object pod, object node_name)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from bayplan.base.durations import MINUTE_NS
 from bayplan.base.errors import PluginFailure
@@ -36,13 +36,14 @@ MAX_PERMIT_TIMEOUT_NS = 15 * MINUTE_NS
 """Longest wait at Permit; longer timeouts of plugins are cut to it, as upstream does."""
 
 
-class Binding(Struct, frozen=True, gc=False):
+class Binding:
     """A pod that is assumed on its node and not bound yet."""
 
-    queued: QueuedPod
-    profile: Profile
-    cycle_state: CycleState
-    node_name: str
+    def __init__(self, queued: QueuedPod, profile: Profile, cycle_state: CycleState, node_name: str) -> None:
+        self.queued = queued
+        self.profile = profile
+        self.cycle_state = cycle_state
+        self.node_name = node_name
 
 
 class BindingCycle:

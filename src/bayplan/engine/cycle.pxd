@@ -31,4 +31,6 @@ cdef void _search_sample(
     Plan plan, object feasible, ScheduleResult result, NodeSampling sampling, Py_ssize_t count
 ) except *
 
+cdef bint _may_fail(Plan plan, ScheduleResult result) except -1
+
 cpdef void prioritize_nodes(Plan plan, object feasible, ScheduleResult result) except *

@@ -165,7 +165,8 @@ def first_failures(plan: Plan, nominated: NominatedPods, nominations: RowLog) ->
 
 def _may_fail(plan: Plan, result: ScheduleResult) -> bool:
     """Return whether some row may have an Error, with nominated pods or without."""
-    return plan.filtered.has_errors or any(value & ERROR_BIT for value in result.nominated_failures.values())
+    errors = [value for value in result.nominated_failures.values() if value & ERROR_BIT]
+    return plan.filtered.has_errors or bool(errors)
 
 
 def _first_error(plan: Plan, result: ScheduleResult, visited: Index | None = None) -> Status | None:

@@ -20,23 +20,20 @@ class LogReader:
     """
 
     def __init__(self, logs: Sequence[RowLog]) -> None:
-        self._logs = list(logs)
-        self._positions = [-1] * len(self._logs)
+        self._bookmarks = [Bookmark(log) for log in logs]
         self.rows: Any = NO_ROWS
 
     def is_current(self) -> bool:
         """Return whether nothing was added to the logs since the last `take` or `skip`."""
-        for number in range(len(self._logs)):
-            log: RowLog = self._logs[number]
-            if log.end != self._positions[number]:
-                return False
-        return True
+        added = 0
+        for mark in self._bookmarks:
+            added += mark.log.end - mark.position
+        return added == 0
 
     def skip(self) -> None:
         """Skip all entries that were added."""
-        for number in range(len(self._logs)):
-            log: RowLog = self._logs[number]
-            self._positions[number] = log.end
+        for mark in self._bookmarks:
+            mark.position = mark.log.end
 
     def take(self, limit: int) -> int:
         """Find the rows that were added, and move to the ends of the logs; return their number (see `rows`).
@@ -45,11 +42,9 @@ class LogReader:
         more, or this is the first call.
         """
         missed, reached = 0, True
-        for number in range(len(self._logs)):
-            log: RowLog = self._logs[number]
-            start = self._positions[number]
-            missed += log.end - start
-            if start < log.start:
+        for mark in self._bookmarks:
+            missed += mark.log.end - mark.position
+            if mark.position < mark.log.start:
                 reached = False
         if not reached or missed >= limit:
             self.skip()
@@ -57,13 +52,21 @@ class LogReader:
         if missed > len(self.rows):
             self.rows = np.zeros(max(missed, FIRST_ROWS), dtype=np.intp)
         rows, found = self.rows, 0
-        for number in range(len(self._logs)):
-            log = self._logs[number]
-            for position in range(self._positions[number], log.end):
+        for mark in self._bookmarks:
+            log = mark.log
+            for position in range(mark.position, log.end):
                 rows[found] = log.at(position)
                 found += 1
-            self._positions[number] = log.end
+            mark.position = log.end
         return found
+
+
+class Bookmark:
+    """The position up to which a reader has read a log; -1 before it has read anything."""
+
+    def __init__(self, log: RowLog) -> None:
+        self.log = log
+        self.position = -1
 
 
 NO_ROWS: Any = np.zeros(0, dtype=np.intp)

@@ -4,10 +4,12 @@ from bayplan.engine.filtered_rows cimport FilteredRows
 from bayplan.engine.preparation cimport PreparationOutcome, PreFilters, PreScores
 from bayplan.engine.select_host cimport Sample
 from bayplan.engine.totals cimport Totals
+from bayplan.state.cluster_state cimport ClusterState
 
 cdef class Plan:
     cdef public dict specs, histories
-    cdef public object profile, pod, state, footprint, pod_class, owned_counters, priority, failure, first_failed, dry_run
+    cdef public ClusterState state
+    cdef public object profile, pod, footprint, pod_class, owned_counters, priority, failure, first_failed, dry_run
     cdef public PreparationOutcome pre
     cdef public PreFilters pre_filters
     cdef public PreScores pre_scores

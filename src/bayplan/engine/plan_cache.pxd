@@ -1,13 +1,15 @@
 cimport cython
 
 from bayplan.engine.plan cimport Plan
+from bayplan.objects.struct_layouts cimport ObjectMeta, Pod
 
 cdef class PlanCache:
     cdef readonly Py_ssize_t compiled, shared, adapted
-    cdef object _state, _budget_bytes, _results, _plans, _probation, _remembered, _kinds, _encode
+    cdef dict _plans
+    cdef object _state, _budget_bytes, _results, _probation, _remembered, _kinds, _encode
 
-    @cython.locals(signature=bytes, plan=Plan, plugin=object)
-    cpdef Plan plan_for(self, object profile, object pod)
+    @cython.locals(signature=bytes, plan=Plan, plugin=object, metadata=ObjectMeta)
+    cpdef Plan plan_for(self, object profile, Pod pod)
     @cython.locals(plan=Plan)
     cdef Plan _find(self, bytes signature, object profile, object pod)
     @cython.locals(plan=Plan, akin=Plan, stale=frozenset, keeps_footprint=bint)

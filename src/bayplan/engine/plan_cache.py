@@ -50,7 +50,8 @@ class PlanCache:
         self._state = state
         self._budget_bytes = budget_bytes
         self._results = RuleResults(state)
-        self._plans: OrderedDict[bytes, Plan] = OrderedDict()
+        # The most recently used plan is the last one.
+        self._plans: dict[bytes, Plan] = {}
         self._probation: OrderedDict[bytes, Plan] = OrderedDict()
         self._remembered: OrderedDict[bytes, None] = OrderedDict()
         # By kind, the latest plan that is still referenced.
@@ -77,7 +78,8 @@ class PlanCache:
                 if plugin.sign_pod(pod) is not None:
                     break
             else:
-                self._plans.move_to_end(signature)
+                del self._plans[signature]
+                self._plans[signature] = plan
                 return plan
         return self._find(signature, profile, pod)
 
@@ -96,9 +98,9 @@ class PlanCache:
             signed = signed or sign is not None
         if signed:
             signature += self._encode([(name, repr(sign)) for name, sign in signs])
-        plan = self._plans.get(signature)
+        plan = self._plans.pop(signature, None)
         if plan is not None:
-            self._plans.move_to_end(signature)
+            self._plans[signature] = plan
             return plan
         plan = self._probation.pop(signature, None)
         if plan is None:
@@ -115,7 +117,7 @@ class PlanCache:
         self._plans[signature] = plan
         max_plans = max(self._budget_bytes // (BYTES_PER_ROW * max(self._state.nodes.capacity, 1)), 8)
         while len(self._plans) > max_plans:
-            self._plans.popitem(last=False)
+            del self._plans[next(iter(self._plans))]
         return plan
 
     def _compile(self, profile: Profile, pod: Pod, signing: tuple[Plugin[object], ...], signed: bool) -> Plan:

@@ -1,4 +1,3 @@
-# No C types of its own structs: the module is compiled only to make its calls faster.
 cimport cython
 
 from bayplan.objects.struct_layouts cimport ObjectMeta, Pod

@@ -17,7 +17,7 @@ cdef class RuleResult:
     cdef public Columns columns
     cdef public Py_ssize_t epoch, evaluated_rows
     cdef public bint incremental, static
-    cdef bint _interrupted
+    cdef bint _interrupted, _refreshes
     cdef LogReader _changes
     cdef Py_ssize_t _version, _capacity
     cdef int64_t _loaded

@@ -22,6 +22,10 @@ _PLACEMENTS = (Reads.USAGE | Reads.PORTS).value
 _OBJECTS = (Reads.OBJECTS | Reads.COUNTERS | Reads.CATALOG).value
 
 
+_NO_REFRESH: Any = vars(Rule)["refresh"]
+"""`Rule.refresh` does nothing, but calling it for a rule in plain Python takes longer than comparing params."""
+
+
 class RuleResult:
     """The base of `FilterResult` and `ScoreResult`.
 
@@ -60,6 +64,7 @@ class RuleResult:
         self._version = -1
         self._capacity = -1
         self._interrupted = False
+        self._refreshes = type(rule).refresh is not _NO_REFRESH
         # Reads of all changed rows before the rules run are collected in it: their cache misses then overlap.
         self._loaded = 0
 
@@ -83,7 +88,7 @@ class RuleResult:
             rule.params = None
         if self.bind():
             all_rows = True
-        if rule.refresh():
+        if self._refreshes and rule.refresh():
             all_rows = True
         if all_rows:
             self.run_all()

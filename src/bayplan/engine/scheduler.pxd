@@ -5,6 +5,7 @@ from bayplan.engine.cycle cimport ScheduleResult
 from bayplan.engine cimport cycle
 from bayplan.engine.select_host cimport NodeSampling
 from bayplan.engine.plan cimport Plan
+from bayplan.engine.plan_cache cimport PlanCache
 from bayplan.engine.queue cimport SchedulingQueue
 from bayplan.engine.records cimport Records
 from bayplan.engine.struct_layouts cimport QueuedPod
@@ -13,7 +14,8 @@ from bayplan.state.cluster_state cimport ClusterState
 
 cdef class Scheduler:
     cdef public ClusterState state
-    cdef public object profiles, plans, waiting_pods, nominated_pods, extenders
+    cdef public PlanCache plans
+    cdef public object profiles, waiting_pods, nominated_pods, extenders
     cdef public tuple missing_plugins
     cdef public SchedulingQueue queue
     cdef public dict pods, assumed
@@ -30,4 +32,8 @@ cdef class Scheduler:
     cpdef object _schedule(self, QueuedPod queued, object now_ns)
     @cython.locals(pod=Pod)
     cpdef bint _skip_pod_schedule(self, QueuedPod queued) except -1
+    cpdef void record(
+        self, QueuedPod queued, object outcome, Plan plan, ScheduleResult result, object now_ns, object node=*, object message=*,
+        object nominated=*, object victims=*,
+    ) except *
     cpdef void assume(self, Plan plan, object pod, object key, Py_ssize_t row) except *

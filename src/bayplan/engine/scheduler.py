@@ -166,12 +166,13 @@ class Scheduler:
         if result.row < 0:
             return self._unschedulable(queued, profile, plan, result, cycle_state, now_ns)
         node_name = self.state.nodes.names[result.row] or ""
-        self.record(queued, _SCHEDULED, plan, result, now_ns, node=node_name)
+        self.record(queued, _SCHEDULED, plan, result, now_ns, node_name)
         self.assume(plan, pod, queued.key, result.row)
         return self.bindings.begin(Binding(queued, profile, cycle_state, node_name), now_ns)
 
     def _skip_pod_schedule(self, queued: QueuedPod) -> bool:
-        return queued.pod.metadata.deletion_timestamp is not None or queued.key in self.assumed
+        pod = queued.pod
+        return pod.metadata.deletion_timestamp is not None or queued.key in self.assumed
 
     def _skipped(self, queued: QueuedPod, profile: Profile | None, now_ns: int) -> CycleReport:
         """End the cycle of a pod that is being deleted, already has a node, or names a scheduler without a profile."""
@@ -317,15 +318,19 @@ class Scheduler:
         plan: Plan | None,
         result: ScheduleResult | None,
         now_ns: int,
-        *,
         node: str = "",
         message: str = "",
         nominated: str = "",
         victims: tuple[str, ...] = (),
     ) -> None:
         """Record how an attempt ended."""
-        counts = (0, 0, 0, 0)
-        if result is not None:
-            counts = (result.feasible_nodes, result.evaluated_nodes, len(result.ties), result.total)
-        record = Record(now_ns, queued.key, queued.attempts, outcome, node, *counts, message, nominated, victims)
+        key, attempts = queued.key, queued.attempts
+        if result is None:
+            record = Record(now_ns, key, attempts, outcome, node, 0, 0, 0, 0, message, nominated, victims)
+        else:
+            feasible, evaluated = result.feasible_nodes, result.evaluated_nodes
+            ties, total = len(result.ties), result.total
+            record = Record(
+                now_ns, key, attempts, outcome, node, feasible, evaluated, ties, total, message, nominated, victims
+            )
         self.records.add(record, plan, result)

@@ -9,10 +9,10 @@ cpdef Py_ssize_t num_feasible_nodes_to_find(Py_ssize_t percentage, Py_ssize_t co
 cdef class Sample:
     cdef public Py_ssize_t[::1] rows
     cdef public Py_ssize_t count, visited
-    cdef Py_ssize_t[::1] _best
+    cdef UnsortedRows _ties
 
     @cython.locals(
-        rows=Py_ssize_t[::1], best=Py_ssize_t[::1], highest=int64_t, ties=Py_ssize_t, place=Py_ssize_t, row=Py_ssize_t,
+        rows=Py_ssize_t[::1], best=Py_ssize_t[::1], chosen=UnsortedRows, highest=int64_t, ties=Py_ssize_t, place=Py_ssize_t, row=Py_ssize_t,
         value=int64_t,
     )
     cpdef tuple best(self, int64_t[::1] total)
@@ -28,7 +28,7 @@ cdef class NodeSampling:
     cpdef bint wants_all(self, object profile_percentage) except -1
     @cython.locals(
         count=Py_ssize_t, visits=Py_ssize_t[::1], chosen=Py_ssize_t[::1], found=Py_ssize_t, visited=Py_ssize_t,
-        place=Py_ssize_t, step=Py_ssize_t, row=Py_ssize_t, sample=Sample,
+        place=Py_ssize_t, start=Py_ssize_t, end=Py_ssize_t, row=Py_ssize_t, sample=Sample,
     )
     cpdef Sample search(self, object order, uint8_t[::1] feasible, Py_ssize_t wanted)
     cpdef void advance(self, Py_ssize_t processed, Py_ssize_t count) except *
@@ -54,8 +54,8 @@ cdef class BestRows:
     cdef Py_ssize_t _nth(self, Py_ssize_t number) except -1
 
 cdef class UnsortedRows:
-    cdef Py_ssize_t[::1] _rows
-    cdef Py_ssize_t _count
+    cdef Py_ssize_t[::1] rows
+    cdef Py_ssize_t count
 
     @cython.locals(
         rows=Py_ssize_t[::1], low=Py_ssize_t, high=Py_ssize_t, pivot=Py_ssize_t, left=Py_ssize_t, right=Py_ssize_t, row=Py_ssize_t,

@@ -52,7 +52,7 @@ class Sample:
         self.rows: Any = rows
         self.count = len(rows)
         self.visited = 0
-        self._best: Any = np.empty(len(rows), dtype=np.intp)
+        self._ties = UnsortedRows(np.empty(len(rows), dtype=np.intp), 0)
 
     def array(self) -> Index:
         """Return the rows as an array (intp)."""
@@ -63,7 +63,8 @@ class Sample:
 
         They are valid until the next call.
         """
-        rows, best, highest, ties = self.rows, self._best, 0, 0
+        rows, chosen, highest, ties = self.rows, self._ties, 0, 0
+        best = chosen.rows
         for place in range(self.count):
             row = rows[place]
             value = total[row]
@@ -72,7 +73,8 @@ class Sample:
                     highest, ties = value, 0
                 best[ties] = row
                 ties += 1
-        return int(highest) if ties else -1, UnsortedRows(best, ties)
+        chosen.count = ties
+        return int(highest) if ties else -1, chosen
 
 
 class NodeSampling:
@@ -117,18 +119,21 @@ class NodeSampling:
             self._sample = Sample(np.empty(len(order), dtype=np.intp))
         sample = self._sample
         visits, chosen, count = self._visits, sample.rows, len(self._visits)
-        found, visited, place = 0, count, self.next_start % count if count else 0
-        for step in range(count):
-            row = visits[place]
-            if feasible[row]:
-                if found == wanted:
-                    visited = step
-                    break
+        found = visited = 0
+        place = self.next_start % count if count else 0
+        while visited < count and found <= wanted:
+            # The next rows cannot hold more feasible ones than needed, so the loop over them has no branches: it writes
+            # every row, and overwrites it with the next one unless it is feasible.
+            start, end = place, min(place + wanted + 1 - found, place + count - visited, count)
+            for place in range(start, end):
+                row = visits[place]
                 chosen[found] = row
-                found += 1
-            place += 1
-            if place == count:
-                place = 0
+                found += feasible[row] != 0
+            visited += end - start
+            place = end if end < count else 0
+        if found > wanted:
+            # The last node only shows that the search can end.
+            found, visited = wanted, visited - 1
         sample.count, sample.visited = found, visited
         return sample
 
@@ -256,23 +261,23 @@ class UnsortedRows:
     """Rows in any order as an ascending sequence: `rows` (intp), of which `count` elements are used and reordered."""
 
     def __init__(self, rows: Any, count: int) -> None:
-        self._rows = rows
-        self._count = count
+        self.rows = rows
+        self.count = count
 
     def __len__(self) -> int:
-        return self._count
+        return self.count
 
     def __iter__(self) -> Iterator[int]:
-        return iter(sorted(np.asarray(self._rows)[: self._count].tolist()))
+        return iter(sorted(np.asarray(self.rows)[: self.count].tolist()))
 
     def __getitem__(self, number: int) -> int:
-        if not 0 <= number < self._count:
+        if not 0 <= number < self.count:
             raise IndexError("not so many rows have the highest total")
         return self._nth(number)
 
     def _nth(self, number: int) -> int:
         """Select one row with Hoare's algorithm, without sorting all."""
-        rows, low, high = self._rows, 0, self._count - 1
+        rows, low, high = self.rows, 0, self.count - 1
         while low < high:
             pivot = rows[(low + high) // 2]
             left, right = low, high

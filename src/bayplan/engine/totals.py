@@ -125,7 +125,7 @@ class Totals:
         same_nodes, self._node_position = end == self._node_position, end
         for number in range(len(self.rules.results)):
             result: ScoreResult = self.rules.results[number]
-            rule, level, changed = result.score_rule, -1, result.epoch != self._epochs[number]
+            rule, changed = result.score_rule, result.epoch != self._epochs[number]
             if rule.normalizes:
                 known = result.static and not changed and same_nodes
                 if not known or not (same or result.is_uniform()):
@@ -133,11 +133,11 @@ class Totals:
                     if scale != self.scales[number]:
                         self.scales[number] = scale
                         changed = True
-                level = rule.level(self.scales[number])
-            if changed and (level < 0 or level != self._levels[number]):
-                moved = True
-            self._levels[number] = level
-            self._epochs[number] = result.epoch
+            if changed:
+                level = rule.level(self.scales[number]) if rule.normalizes else -1
+                moved = moved or level < 0 or level != self._levels[number]
+                self._levels[number] = level
+                self._epochs[number] = result.epoch
         return moved
 
     def _sum_all(self) -> None:

@@ -58,6 +58,8 @@ class DefaultPreemption(PreEnqueuePlugin[None], PostFilterPlugin[None]):
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """Gate a pod whose victims have been chosen, until the last of them is terminating."""
+        if not self._last_victims:
+            return SUCCESS
         uid = _uid_of(pod)
         last = self._last_victims.get(uid)
         if last is None:
