@@ -18,19 +18,17 @@ cpdef ScheduleResult schedule_pod(
     object extenders=*,
 )
 
-@cython.locals(narrowed=bint, count=Py_ssize_t)
+@cython.locals(narrowed=bint, count=Py_ssize_t, may_fail=bint)
 cpdef object find_nodes_that_fit_pod(
     Plan plan, object nominated, object nominations, ScheduleResult result, NodeSampling sampling=*
 )
 
 @cython.locals(
-    nodes=Py_ssize_t, failed=bint, scoring=bint, wanted=Py_ssize_t, evaluated=Py_ssize_t, passes=uint8_t[::1], sample=Sample,
+    nodes=Py_ssize_t, scoring=bint, wanted=Py_ssize_t, evaluated=Py_ssize_t, passes=uint8_t[::1], sample=Sample,
     filtered=FilteredRows,
 )
 cdef void _search_sample(
-    Plan plan, object feasible, ScheduleResult result, NodeSampling sampling, Py_ssize_t count
+    Plan plan, object feasible, ScheduleResult result, NodeSampling sampling, Py_ssize_t count, bint may_fail
 ) except *
-
-cdef bint _may_fail(Plan plan, ScheduleResult result) except -1
 
 cpdef void prioritize_nodes(Plan plan, object feasible, ScheduleResult result) except *

@@ -140,17 +140,19 @@ def find_nodes_that_fit_pod(
     count = int(np.count_nonzero(plan.examined())) if narrowed else len(state.nodes.row_of)
     feasible = plan.filtered.feasible
     result.feasible_nodes = plan.filtered.count
+    may_fail = plan.filtered.has_errors
     if nominated is not NO_NOMINATED_PODS and nominated:
         failures = first_failures(plan, nominated, nominations)
         if failures.overrides:
             result.nominated_failures = failures.overrides
+            may_fail = may_fail or failures.has_errors()
             count_left = int(np.count_nonzero(failures.feasible))
             if count_left < result.feasible_nodes:
                 feasible, result.feasible_nodes = failures.feasible, count_left
     result.evaluated_nodes = count
     if sampling is not None:
-        _search_sample(plan, feasible, result, sampling, count)
-    elif _may_fail(plan, result):
+        _search_sample(plan, feasible, result, sampling, count, may_fail)
+    elif may_fail:
         result.failure = _first_error(plan, result)
     return feasible
 
@@ -161,12 +163,6 @@ def first_failures(plan: Plan, nominated: NominatedPods, nominations: RowLog) ->
         plan.first_failed = FirstFailures(plan, nominations)
     plan.first_failed.refresh(nominated)
     return plan.first_failed
-
-
-def _may_fail(plan: Plan, result: ScheduleResult) -> bool:
-    """Return whether some row may have an Error, with nominated pods or without."""
-    errors = [value for value in result.nominated_failures.values() if value & ERROR_BIT]
-    return plan.filtered.has_errors or bool(errors)
 
 
 def _first_error(plan: Plan, result: ScheduleResult, visited: Index | None = None) -> Status | None:
@@ -183,17 +179,21 @@ def _first_error(plan: Plan, result: ScheduleResult, visited: Index | None = Non
     return plan.filter_error(int(failures[rows[0]])) if rows else None
 
 
-def _search_sample(plan: Plan, feasible: Bools, result: ScheduleResult, sampling: NodeSampling, count: int) -> None:
-    """End the search once it has found enough feasible nodes: store the sample in `result`, and advance `sampling`."""
+def _search_sample(
+    plan: Plan, feasible: Bools, result: ScheduleResult, sampling: NodeSampling, count: int, may_fail: bool
+) -> None:
+    """End the search once it has found enough feasible nodes: store the sample in `result`, and advance `sampling`.
+
+    `may_fail`: whether some row may have an Error, with nominated pods or without.
+    """
     state, profile = plan.state, plan.profile
     nodes = len(state.nodes.row_of)
-    failed = _may_fail(plan, result)
     scoring = bool(profile.score) or sampling.extended
-    if scoring and count == nodes and not failed and sampling.wants_all(profile.percentage_of_nodes_to_score):
+    if scoring and count == nodes and not may_fail and sampling.wants_all(profile.percentage_of_nodes_to_score):
         # All nodes are visited, and the next search starts at the same node as this one.
         return
     wanted = sampling.wanted(profile.percentage_of_nodes_to_score, count, scoring)
-    if result.feasible_nodes > wanted or failed:
+    if result.feasible_nodes > wanted or may_fail:
         order = state.nodes.tree.order(state.nodes.row_of)
         if plan.pre.node_names is not None:
             order = order[plan.examined()[order]]
@@ -204,7 +204,7 @@ def _search_sample(plan: Plan, feasible: Bools, result: ScheduleResult, sampling
             passes = feasible.view(np.uint8)
         sample = sampling.search(order, passes, wanted)
         evaluated = sample.visited
-        if failed:
+        if may_fail:
             result.failure = _first_error(plan, result, visited_rows(order, sampling.next_start, evaluated))
         if sample.count < result.feasible_nodes:
             result.sample, result.sample_span = sample, (sampling.next_start, evaluated)

@@ -15,6 +15,7 @@ from bayplan.engine.filtered_rows import PASSES
 from bayplan.engine.nominated_pods import NominatedPods
 from bayplan.engine.plan import Plan
 from bayplan.engine.what_if import ChangedRows, Trial
+from bayplan.framework.status import ERROR_BIT
 from bayplan.state.arrays import Bools, Ints
 from bayplan.state.row_log import RowLog
 
@@ -68,6 +69,10 @@ class FirstFailures:
             if self._trial is not None:
                 self._trial.close()
                 self._trial = None
+
+    def has_errors(self) -> bool:
+        """Return whether some row has an Error."""
+        return any(value & ERROR_BIT for value in self.counts)
 
     def _evaluate_all(self) -> None:
         """Copy the failures of the plan's filters for all rows, without nominated pods."""

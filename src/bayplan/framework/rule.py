@@ -133,7 +133,7 @@ class ScoreRule(Rule):
         for row in range(self.columns.count):
             normalized[row] = self.normalize(scale, raw[row], row)
 
-    def normalize_rows(self, scale: Scale, raw: Ints, rows: Index | None, count: int, normalized: Ints) -> None:
+    def normalize_rows(self, scale: Scale, raw: Ints, rows: Index, count: int, normalized: Ints) -> None:
         """Write the normalised scores of the first `count` elements of `rows` (intp); other values are undefined."""
         self.normalize_all(scale, raw, normalized)
 

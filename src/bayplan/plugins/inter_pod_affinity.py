@@ -393,7 +393,7 @@ def is_schedulable_after_pod_change(pod: Pod, before: Pod | None, after: Pod | N
     """Queue the pod if a change adds a pod that its affinity requires, or removes one that anti-affinity rejects."""
     if before is not None and after is not None and pod.metadata.uid == after.metadata.uid:
         return True
-    if any(other is not None and _has_no_match(other) for other in (before, after)):
+    if _has_no_match(before) or _has_no_match(after):
         return False
     terms = pod_terms(pod)
     if terms.error:
@@ -434,13 +434,14 @@ def is_schedulable_after_node_change(pod: Pod, before: Node | None, after: Node)
     return False
 
 
-def _has_no_match(pod: Pod) -> bool:
-    """Return whether a pod is neither on a node nor nominated to one, so that it can't affect other pods."""
-    return not pod.spec.node_name and not pod.status.nominated_node_name
+def _has_no_match(pod: Pod | None) -> bool:
+    """Return whether there is a pod that is neither on a node nor nominated to one, so that it can't affect others."""
+    return pod is not None and not pod.spec.node_name and not pod.status.nominated_node_name
 
 
 def _all_match(terms: Sequence[AffinityTerm], pod: Pod) -> bool:
     """Return whether there are terms and all match a pod; compares namespaces only by name."""
     if not terms:
         return False
-    return all(term.matches(pod.metadata.namespace, pod.metadata.labels, {}) for term in terms)
+    namespace, labels = pod.metadata.namespace, pod.metadata.labels
+    return not [term for term in terms if not term.matches(namespace, labels, {})]

@@ -2,8 +2,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint16_t
 
 from bayplan.base cimport go
-from bayplan.framework.rule cimport FilterRule
-from bayplan.plugins.normalize_score cimport ScaledScoreRule
+from bayplan.framework.rule cimport FilterRule, ScoreRule
 from bayplan.plugins.spread_tables cimport ConstraintTable, SpreadGroups
 
 cdef int64_t MAX_NODE_SCORE
@@ -24,11 +23,11 @@ cdef class HardSpread(FilterRule):
     )
     cpdef void filter_all(self, uint16_t[::1] codes) except *
 
-cdef class SoftSpread(ScaledScoreRule):
+cdef class SoftSpread(ScoreRule):
     cdef object _spread_tables
     cdef list _tables
     cdef SpreadGroups _groups
-    cdef int64_t[::1] _raw
+    cdef int64_t[::1] _raw, _normalized
     cdef uint8_t[::1] _has_feasible, _seen
     cdef bint _some_not_scored
     cdef double[::1] _weights
@@ -56,9 +55,15 @@ cdef class SoftSpread(ScaledScoreRule):
     cpdef void score_all(self, int64_t[::1] raw) except *
     @cython.locals(groups=SpreadGroups, smallest=int64_t, largest=int64_t, score=int64_t, seen=bint, group=Py_ssize_t, row=Py_ssize_t)
     cpdef tuple scale(self, int64_t[::1] raw, uint8_t[::1] feasible)
-    @cython.locals(smallest=int64_t, largest=int64_t, not_scored=bytes)
+    @cython.locals(not_scored=bytes)
     cpdef int64_t normalize(self, tuple scale, int64_t raw, Py_ssize_t row) except? -9223372036854775807
-    @cython.locals(not_scored=bytes, number=Py_ssize_t, row=Py_ssize_t)
+    @cython.locals(smallest=int64_t, largest=int64_t)
+    cdef int64_t _normalize_score(self, tuple scale, int64_t raw) except? -9223372036854775807
+    @cython.locals(ignored=bint, group=Py_ssize_t)
+    cdef int64_t[::1] _normalize_groups(self, tuple scale)
+    @cython.locals(scores=int64_t[::1], of_row=Py_ssize_t[::1], row=Py_ssize_t)
+    cpdef void normalize_all(self, tuple scale, int64_t[::1] raw, int64_t[::1] normalized) except *
+    @cython.locals(scores=int64_t[::1], of_row=Py_ssize_t[::1], number=Py_ssize_t)
     cpdef void normalize_rows(
         self, tuple scale, int64_t[::1] raw, Py_ssize_t[::1] rows, Py_ssize_t count, int64_t[::1] normalized
     ) except *

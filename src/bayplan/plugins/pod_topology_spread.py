@@ -34,7 +34,6 @@ from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Status, 
 from bayplan.objects.node import Taint
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import SelectorError, compile_required_node_affinity, find_untolerated_taint
-from bayplan.plugins.normalize_score import ScaledScoreRule
 from bayplan.plugins.spread_constraints import HARD, SOFT, SpreadConstraint, SpreadConstraints
 from bayplan.plugins.spread_tables import ConstraintTable, SpreadGroups, SpreadTables
 from bayplan.state.arrays import Bools, Codes, Flags, Index, Ints
@@ -308,7 +307,7 @@ class HardSpread(FilterRule):
                     codes[row] = verdict[code if code >= 0 else last]
 
 
-class SoftSpread(ScaledScoreRule):
+class SoftSpread(ScoreRule):
     """Scores the weighted counts in a node's domains, rounded half away from zero; the smallest becomes 100.
 
     The weight of a constraint depends on the number of domains among the feasible nodes. Nodes that are equal for the
@@ -322,8 +321,9 @@ class SoftSpread(ScaledScoreRule):
         self._spread_tables = spread_tables
         self._tables: list[ConstraintTable] = []
         self._groups: Any = None
-        # By group: the raw score, and whether it has feasible nodes.
+        # By group: the raw score, the normalised score, and whether it has feasible nodes.
         self._raw: Any = np.zeros(0, dtype=np.int64)
+        self._normalized: Any = self._raw
         self._has_feasible: Any = np.zeros(0, dtype=np.uint8)
         # Scratch space by domain: whether it has a feasible node.
         self._seen: Any = np.zeros(0, dtype=np.uint8)
@@ -356,6 +356,7 @@ class SoftSpread(ScaledScoreRule):
         groups = self._groups
         if len(self._raw) != len(groups.scored):
             self._raw = np.zeros(len(groups.scored), dtype=np.int64)
+            self._normalized = np.zeros(len(groups.scored), dtype=np.int64)
             self._has_feasible = np.zeros(len(groups.scored), dtype=np.uint8)
         has_feasible, of_row, scored = self._has_feasible, groups.of_row, groups.scored
         for group in range(groups.count):
@@ -444,19 +445,36 @@ class SoftSpread(ScaledScoreRule):
 
     def normalize(self, scale: Scale, raw: int, row: int) -> int:
         """Return 100 for the smallest score, less for larger ones, 0 for nodes that are not scored."""
-        smallest, largest, not_scored = scale[0], scale[1], scale[2]
-        if not_scored and not_scored[row]:
-            return 0
+        not_scored = scale[2]
+        return 0 if not_scored and not_scored[row] else self._normalize_score(scale, raw)
+
+    def _normalize_score(self, scale: Scale, raw: int) -> int:
+        smallest, largest = scale[0], scale[1]
         if largest == 0:
             return MAX_NODE_SCORE
         return go.quotient(go.mul(MAX_NODE_SCORE, go.sub(go.add(largest, smallest), raw)), largest)
 
-    def normalize_rows(self, scale: Scale, raw: Ints, rows: Index | None, count: int, normalized: Ints) -> None:
-        """Normalise the first `count` elements of `rows`, or the first `count` rows if `rows` is None."""
-        ScaledScoreRule.normalize_rows(self, (scale[0], scale[1], b""), raw, rows, count, normalized)
-        not_scored = scale[2]
-        if not_scored:
-            for number in range(count):
-                row = number if rows is None else rows[number]
-                if not_scored[row]:
-                    normalized[row] = 0
+    def normalize_all(self, scale: Scale, raw: Ints, normalized: Ints) -> None:
+        """Write the normalised scores of all rows: those of their groups, if `raw` is the result of this rule's `score_all`.
+
+        Decisions rebuilt from records normalise recorded scores with a new rule, which has no groups.
+        """
+        if self._groups is None:
+            ScoreRule.normalize_all(self, scale, raw, normalized)
+            return
+        scores, of_row = self._normalize_groups(scale), self._groups.of_row
+        for row in range(self.columns.count):
+            normalized[row] = scores[of_row[row]]
+
+    def normalize_rows(self, scale: Scale, raw: Ints, rows: Index, count: int, normalized: Ints) -> None:
+        """Write the normalised scores of some rows from those of their groups; `raw` is the result of `score_all`."""
+        scores, of_row = self._normalize_groups(scale), self._groups.of_row
+        for number in range(count):
+            normalized[rows[number]] = scores[of_row[rows[number]]]
+
+    def _normalize_groups(self, scale: Scale) -> Any:
+        """Return the normalised score of each group."""
+        for group in range(self._groups.count):
+            ignored = scale[2] and not self._groups.scored[group]
+            self._normalized[group] = 0 if ignored else self._normalize_score(scale, self._raw[group])
+        return self._normalized
