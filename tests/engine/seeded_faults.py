@@ -126,11 +126,11 @@ FAULTS = (
         "changed rows keep their victims", DryRun, "search", "for row in changed:", "for row in changed[:0]:", outcomes
     ),
     Fault(
-        "a reader overlooks the last entry",
+        "a reader overlooks the first entry",
         LogReader,
         "take",
-        "range(mark.position, log.end)",
-        "range(mark.position, log.end - 1)",
+        "copy_from(mark.position, rows",
+        "copy_from(mark.position + 1, rows",
         plans,
     ),
     Fault(

@@ -14,7 +14,5 @@ cdef class LogReader:
     cpdef bint is_current(self) except -1
     @cython.locals(mark=Bookmark)
     cpdef void skip(self) except *
-    @cython.locals(
-        log=RowLog, mark=Bookmark, missed=Py_ssize_t, reached=bint, found=Py_ssize_t, rows=Py_ssize_t[::1], position=Py_ssize_t,
-    )
+    @cython.locals(mark=Bookmark, missed=Py_ssize_t, reached=bint, found=Py_ssize_t, rows=Py_ssize_t[::1])
     cpdef Py_ssize_t take(self, Py_ssize_t limit) except -2

@@ -53,11 +53,8 @@ class LogReader:
             self.rows = np.zeros(max(missed, FIRST_ROWS), dtype=np.intp)
         rows, found = self.rows, 0
         for mark in self._bookmarks:
-            log = mark.log
-            for position in range(mark.position, log.end):
-                rows[found] = log.at(position)
-                found += 1
-            mark.position = log.end
+            found = mark.log.copy_from(mark.position, rows, found)
+            mark.position = mark.log.end
         return found
 
 

@@ -45,6 +45,17 @@ class RowLog:
         """Return the entry at a position (`start` <= position < `end`)."""
         return self._rows[position - self.start]
 
+    def copy_from(self, position: int, rows: Index, place: int) -> int:
+        """Copy the entries from a position (at least `start`) on into `rows` (intp), and return the place after the last.
+
+        The first one goes to `place`; `rows` must be long enough.
+        """
+        source = self._rows
+        for entry in range(position - self.start, self.end - self.start):
+            rows[place] = source[entry]
+            place += 1
+        return place
+
     def since(self, position: int) -> list[int] | None:
         """Return the entries from a position on, with repetitions, or None if some of them have been dropped."""
         if position < self.start:
