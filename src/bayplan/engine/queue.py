@@ -329,6 +329,8 @@ class SchedulingQueue:
         `old` and `new` are the changed object, None for an addition or a deletion. Pods for which `pre_check` returns
         False are skipped.
         """
+        if not self._in_flight and not self._unschedulable:
+            return 0
         match = self._hints.match(event)
         if not match.of_interest:
             return 0
@@ -348,8 +350,8 @@ class SchedulingQueue:
         movers = match.movers(group, happened.old, happened.new)
         return movers if pre_check is None else [mover for mover in movers if pre_check(mover[0].pod)]
 
-    def _move(self, movers: Iterable[tuple[QueuedPod, Strategy]], happened: InFlightEvent, now_ns: int) -> int:
-        moved, label = 0, happened.event.label
+    def _move(self, movers: Sequence[tuple[QueuedPod, Strategy]], happened: InFlightEvent, now_ns: int) -> int:
+        moved, label = 0, happened.event.label if movers else ""
         for queued, strategy in movers:
             self._unschedulable.discard(queued.key)
             self._requeue(queued, strategy, now_ns, label)
