@@ -5,8 +5,9 @@ Removal leaves the entry in the heap; an entry counts only while it is the curre
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from typing import TypeAlias
 
 from bayplan.engine.queued_pod import QueuedPod, SortKey
@@ -15,10 +16,14 @@ Entry: TypeAlias = tuple[SortKey, int, QueuedPod]
 
 
 class PodHeap:
-    """Pods by ``namespace/name``, and in the order of (sort key, sequence)."""
+    """Pods by ``namespace/name``, and in the order of (sort key, sequence).
+
+    Most pods come in order: each that belongs after all others is appended to a queue, and only the others go to the heap.
+    """
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
+        self._in_order: deque[Entry] = deque()
         self._heap: list[Entry] = []
 
     def __len__(self) -> int:
@@ -42,31 +47,48 @@ class PodHeap:
         self.discard(queued.key)
         entry = (sort_key, queued.sequence, queued)
         self._entries[queued.key] = entry
-        heappush(self._heap, entry)
+        if not self._in_order or self._in_order[len(self._in_order) - 1] < entry:
+            self._in_order.append(entry)
+        else:
+            heappush(self._heap, entry)
 
     def pop(self) -> QueuedPod | None:
         """Remove and return the first pod; None if there is none."""
-        queued = self.peek()
-        if queued is not None:
+        entry = self._first()
+        if entry is None:
+            return None
+        if self._in_order and self._in_order[0] is entry:
+            self._in_order.popleft()
+        else:
             heappop(self._heap)
-            del self._entries[queued.key]
+        queued = entry[2]
+        del self._entries[queued.key]
         return queued
 
     def peek(self) -> QueuedPod | None:
         """Return the first pod without removing it; None if there is none."""
-        while self._heap:
-            entry = self._heap[0]
-            queued = entry[2]
-            if self._entries.get(queued.key) is entry:
-                return queued
+        entry = self._first()
+        return None if entry is None else entry[2]
+
+    def _first(self) -> Entry | None:
+        """Drop entries that no longer count from both ends, and return the first of the others; None if there is none."""
+        while self._in_order and not self._counts(self._in_order[0]):
+            self._in_order.popleft()
+        while self._heap and not self._counts(self._heap[0]):
             heappop(self._heap)
-        return None
+        if not self._heap:
+            return self._in_order[0] if self._in_order else None
+        return min(self._in_order[0], self._heap[0]) if self._in_order else self._heap[0]
+
+    def _counts(self, entry: Entry) -> bool:
+        queued = entry[2]
+        return self._entries.get(queued.key) is entry
 
     def discard(self, key: str) -> bool:
         """Remove a pod; return whether it was in the heap."""
         if self._entries.pop(key, None) is None:
             return False
-        if len(self._heap) > 2 * len(self._entries) + 64:
-            self._heap = [*self._entries.values()]
-            heapify(self._heap)
+        if len(self._in_order) + len(self._heap) > 2 * len(self._entries) + 64:
+            self._in_order = deque(sorted(self._entries.values()))
+            self._heap = []
         return True
