@@ -25,9 +25,7 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
 
-run: $(VENV)/.ready ## run a cluster with the bundled example and report on it; Ctrl-C ends it (ARGS="..." is passed on, e.g. --once)
-	@if test -d src/bayplan/_compiled; then $(MAKE) --no-print-directory compiled; \
-	else echo "Bayplan runs uncompiled. 'make build' compiles it in some minutes, and it then decides several times faster."; fi
+run: compiled ## run a cluster with the bundled example and report on it; Ctrl-C ends it (ARGS="..." is passed on, e.g. --once)
 	@echo "To use the command bayplan in this shell: . $(BIN)/activate"
 	@$(BIN)/python -m bayplan up $(EXAMPLE) $(ARGS)
 
@@ -40,7 +38,7 @@ build-checked: $(VENV)/.ready-dev ## run the tests of compiled modules with chec
 
 compiled: $(VENV)/.ready ## compile if a compiler works, and say so if none does (BAYPLAN_UNCOMPILED=1 leaves it out)
 	@test -n "$(BAYPLAN_UNCOMPILED)" || test -d src/bayplan/_compiled || \
-		echo "Compiling takes some minutes, once; BAYPLAN_UNCOMPILED=1 skips it." >&2
+		echo "Compiling takes a minute or more, once; BAYPLAN_UNCOMPILED=1 skips it." >&2
 	@test -n "$(BAYPLAN_UNCOMPILED)" || $(BIN)/python -m building --if-possible
 
 test: $(VENV)/.ready-dev ## do all that continuous integration does
