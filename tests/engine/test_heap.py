@@ -70,6 +70,19 @@ def test_a_reordered_pod_is_popped_at_its_new_position() -> None:
     assert drain(heap) == [2, 0, 1]
 
 
+def test_pods_that_are_pushed_in_order_need_no_heap() -> None:
+    heap = PodHeap()
+    pods = records(6)
+    for queued in pods[:3]:
+        heap.push(queued, queued.sequence)
+    assert len(heap._heap) == 0
+    heap.push(pods[3], 1)
+    assert len(heap._heap) == 1
+    heap.push(pods[4], 4)
+    assert len(heap._heap) == 1
+    assert drain(heap) == [0, 1, 3, 2, 4]
+
+
 def test_discarded_entries_are_compacted() -> None:
     heap = PodHeap()
     pods = records(1000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from bayplan.objects.pod import Pod
 from bayplan.state import affinity_terms
@@ -35,3 +36,21 @@ def test_equal_affinity_terms_are_compiled_once(other: Pod, want: int) -> None:
     found = pod_terms(other)
     assert affinity_terms._pod_terms.cache_info().misses == 1 + want
     assert (found is known) == (found == known)
+
+
+def test_terms_of_the_same_affinity_object_are_not_encoded_again() -> None:
+    pod = near("a")
+    known = pod_terms(pod)
+    before = affinity_terms._pod_terms.cache_info()
+    assert pod_terms(replace(pod, status=replace(pod.status, phase="Running"))) is known
+    assert affinity_terms._pod_terms.cache_info() == before
+    moved = replace(pod, metadata=replace(pod.metadata, namespace="other"))
+    assert pod_terms(moved) is not known
+
+
+def test_affinity_objects_of_pods_that_are_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(affinity_terms, "MAX_LATEST", 3)
+    affinity_terms._LATEST.clear()
+    for number in range(20):
+        pod_terms(near(f"p{number}"))
+        assert 1 <= len(affinity_terms._LATEST) <= 3
