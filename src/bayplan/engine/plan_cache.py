@@ -24,8 +24,11 @@ from bayplan.state.cluster_state import ClusterState
 BYTES_PER_ROW = 48
 """Approximate size per row of a plan and the results that only it needs."""
 
-MAX_PROBATION = 4
-"""Number of plans on probation: their signature occurred only once, so they must not evict the plans of templates."""
+MAX_PROBATION = 64
+"""Number of plans on probation: their signature occurred only once, so they must not evict the plans of templates.
+
+A pod of the same kind finds such a plan and adapts it, or shares its specs.
+"""
 
 MAX_REMEMBERED = 8192
 """Number of signatures that outlive their plans. If one of them occurs again, its plan is cached."""
@@ -111,14 +114,17 @@ class PlanCache:
                     self._remembered.popitem(last=False)
                 self._probation[signature] = plan
                 plan.signature = signature
-                if len(self._probation) > MAX_PROBATION:
+                if len(self._probation) > min(MAX_PROBATION, max(self._max_plans() // 8, 4)):
                     self._probation.popitem(last=False)
                 return plan
         self._plans[signature] = plan
-        max_plans = max(self._budget_bytes // (BYTES_PER_ROW * max(self._state.nodes.capacity, 1)), 8)
-        while len(self._plans) > max_plans:
+        while len(self._plans) > self._max_plans():
             del self._plans[next(iter(self._plans))]
         return plan
+
+    def _max_plans(self) -> int:
+        """Return the number of plans that the budget allows, at least 8."""
+        return max(self._budget_bytes // (BYTES_PER_ROW * max(self._state.nodes.capacity, 1)), 8)
 
     def _compile(self, profile: Profile, pod: Pod, signing: tuple[Plugin[object], ...], signed: bool) -> Plan:
         """Compile a plan that shares specs with the latest plan of the same kind, or adapt that plan to the pod."""

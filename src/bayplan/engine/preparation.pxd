@@ -14,7 +14,7 @@ cdef class PreparationOutcome:
     cdef public tuple unreached, records
 
 cdef class PreparedPlugins:
-    cdef object _state, _catalog, _point
+    cdef object _state, _catalog
     cdef RowLog _node_log
     cdef Columns _columns
     cdef list _plugins, _specs, _answers, _reads
@@ -31,14 +31,18 @@ cdef class PreparedPlugins:
     cdef Py_ssize_t _first_changed(self, int changes, object argument) except -2
     @cython.locals(outcome=PreparationOutcome, number=Py_ssize_t, run_count=Py_ssize_t)
     cdef PreparationOutcome _combine(self, Py_ssize_t first, int changes, object argument)
+    cdef object _reads_of(self, object plugin, object spec)
     cdef object _run(self, Py_ssize_t number, object argument)
     cdef bint _merge(self, PreparationOutcome outcome, object plugin, object answer) except -1
 
 cdef class PreFilters(PreparedPlugins):
+    cdef object _reads_of(self, object plugin, object spec)
+    cdef object _run(self, Py_ssize_t number, object argument)
     cdef bint _merge(self, PreparationOutcome outcome, object plugin, object answer) except -1
 
 cdef class PreScores(PreparedPlugins):
     cdef readonly bint reads_feasible
 
+    cdef object _reads_of(self, object plugin, object spec)
     cdef object _run(self, Py_ssize_t number, object argument)
     cdef bint _merge(self, PreparationOutcome outcome, object plugin, object answer) except -1

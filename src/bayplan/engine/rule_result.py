@@ -45,7 +45,8 @@ class RuleResult:
     """
 
     def __init__(self, plugin: Plugin[Any], spec: Any, rule: Rule, state: ClusterState, reads: Reads) -> None:
-        read = reads.value
+        # `value`, a property in Python, takes ten times as long.
+        read = reads._value_
         self.plugin: Any = plugin
         self.name = plugin.name
         self.spec = spec
