@@ -36,15 +36,15 @@ def format_time(time_ns: int) -> str:
 
 
 def _format_second(second: int) -> str:
-    day, second = divmod(second, _DAY_SECONDS)
+    hour, second = divmod(second, 3600)
     minute, second = divmod(second, 60)
-    hour, minute = divmod(minute, 60)
-    return f"{_format_day(day)}T{_DIGITS[hour]}:{_DIGITS[minute]}:{_DIGITS[second]}Z"
+    return f"{_format_hour(hour)}:{_DIGITS[minute]}:{_DIGITS[second]}Z"
 
 
 @lru_cache(maxsize=4096)
-def _format_day(day: int) -> str:
-    return (_EPOCH + timedelta(days=day)).date().isoformat()
+def _format_hour(hour: int) -> str:
+    day, hour = divmod(hour, 24)
+    return f"{(_EPOCH + timedelta(days=day)).date().isoformat()}T{_DIGITS[hour]}"
 
 
 def format_micro_time(time_ns: int) -> str:
