@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.formats import yaml_fast
-from bayplan.formats.yaml_text import Parsed, YamlError, parse, parse_slowly
+from bayplan.formats.yaml_nodes import parse_slowly
+from bayplan.formats.yaml_text import Parsed, YamlError, parse
 from tests.formats.yaml_writer import DOCUMENTS, STYLES, Style, write
 
 MANY = settings(max_examples=300, deadline=None)

@@ -9,7 +9,7 @@ resource, coordination and events (v1). It is loaded on first use.
 import gzip
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -105,7 +105,7 @@ def schema() -> Schema:
     Raises:
         InvariantError: the table in the package is damaged.
     """
-    packed = resources.files("bayplan.formats").joinpath(TABLE).read_bytes()
+    packed = Path(__file__).with_name(TABLE).read_bytes()
     try:
         return msgspec.msgpack.decode(gzip.decompress(packed), type=Schema)
     except (msgspec.MsgspecError, OSError, EOFError) as problem:
