@@ -63,6 +63,8 @@ def check(text: str) -> None:
         pytest.param("%YAML 1.1\n---\na: b", False, id="directives"),
         pytest.param("a: b\n---\nc: d", False, id="several documents"),
         pytest.param("# nothing", False, id="no document"),
+        pytest.param("# nothing\n\n  # at all: ü\n", False, id="only comments"),
+        pytest.param("# \x07\n", False, id="a character that YAML forbids in a comment"),
         pytest.param("a: [", False, id="broken"),
         pytest.param("[" * 200 + "]" * 200, False, id="deep"),
     ],

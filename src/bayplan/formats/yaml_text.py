@@ -61,6 +61,8 @@ def parse(text: str) -> Iterator[Parsed]:
     """
     start = _BEFORE.match(text)
     first = start.end() if start else 0
+    if first == len(text) and "---" not in text and text.replace("\n", "").isprintable():
+        return  # Only comments, as above the first document of many files.
     # Lists need the slow parser, which has the lines of their items.
     head = text[first : first + 6]
     may_be_list = head.startswith(("{", "items", '"items', "'items")) and "items" in text
