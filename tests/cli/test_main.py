@@ -12,6 +12,7 @@ from bayplan.base.build import build_name
 from bayplan.base.errors import InputError
 from bayplan.base.version import KUBERNETES_VERSION, __version__
 from bayplan.cli.main import COMMANDS, Command, load, main
+from bayplan.examples import example_path
 
 HEAVY = (
     "numpy",
@@ -34,6 +35,27 @@ def test_help_and_version_import_no_engine(arguments: list[str]) -> None:
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     loaded = set(out.rpartition("loaded ")[2].split())
     assert not loaded & {*HEAVY, *(f"bayplan.cli.{command.name}" for command in COMMANDS)}
+
+
+RARELY_NEEDED = (
+    "yaml",
+    "numpy.random",
+    "logging",
+    "zoneinfo",
+    "html",
+    "importlib.resources",
+    "bayplan.answers",
+    "bayplan.autoscaling",
+    "bayplan.descheduling.policy",
+    "bayplan.formats.traces",
+)
+
+
+def test_simulate_imports_nothing_that_the_example_does_not_need() -> None:
+    run = f"main(['simulate', {str(example_path())!r}])"
+    code = f"from bayplan.cli.main import main; import sys; {run}; print('loaded', *sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert not set(out.rpartition("loaded ")[2].split()).intersection(RARELY_NEEDED)
 
 
 def test_help_lists_every_command_with_its_summary(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.formats import yaml_fast
-from bayplan.formats.yaml_text import Parsed, YamlError, parse, parse_slowly
+from bayplan.formats.yaml_nodes import parse_slowly
+from bayplan.formats.yaml_text import Parsed, YamlError, parse
 from tests.formats.yaml_writer import DOCUMENTS, STYLES, Style, write
 
 MANY = settings(max_examples=300, deadline=None)
@@ -62,6 +63,8 @@ def check(text: str) -> None:
         pytest.param("%YAML 1.1\n---\na: b", False, id="directives"),
         pytest.param("a: b\n---\nc: d", False, id="several documents"),
         pytest.param("# nothing", False, id="no document"),
+        pytest.param("# nothing\n\n  # at all: ü\n", False, id="only comments"),
+        pytest.param("# \x07\n", False, id="a character that YAML forbids in a comment"),
         pytest.param("a: [", False, id="broken"),
         pytest.param("[" * 200 + "]" * 200, False, id="deep"),
     ],

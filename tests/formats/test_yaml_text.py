@@ -7,7 +7,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.formats.yaml_text import MAX_DEPTH, Parsed, YamlError, _construct, compose, parse
+from bayplan.formats.yaml_nodes import _construct, compose
+from bayplan.formats.yaml_text import MAX_DEPTH, Parsed, YamlError, parse
 from tests.formats.yaml_writer import DATA, DOCUMENTS, STYLES, Style, write
 
 DEEP = MAX_DEPTH + 10

@@ -3,7 +3,7 @@
 import pytest
 
 from bayplan.formats.json_tree import JsonObject, JsonValue, plain_value
-from bayplan.formats.yaml_text import read_yaml
+from bayplan.formats.yaml_nodes import read_yaml
 from bayplan.formats.yaml_tree import GoYamlError
 
 

@@ -98,7 +98,7 @@ PARTS = (
     PrivatePart(
         "pyyaml",
         "yaml._yaml:CParser",
-        "formats/yaml_text.py",
+        "formats/yaml_nodes.py",
         ("check_node", "get_node", "get_single_node", "raw_parse", "dispose"),
         "tests/formats/test_yaml_text.py tests/formats/test_fuzz.py",
     ),

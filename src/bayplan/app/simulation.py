@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
 from bayplan.app.custom_plugins import CustomPlugin, reported_plugin_errors
 from bayplan.app.mode import Mode
 from bayplan.app.scheduler_setup import SchedulerSetup, read_setup
-from bayplan.autoscaling.autoscaler import ClusterAutoscaler
-from bayplan.autoscaling.configuration import AutoscalerConfiguration, read_autoscaler
 from bayplan.base.errors import InputError
 from bayplan.base.garbage_collector import rare_collections
 from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.kubelet import KubeletOptions, PodRun
 from bayplan.controllers.revisions import unknown_revisions
-from bayplan.descheduling.descheduler import DEFAULT_INTERVAL_NS, Descheduler
-from bayplan.descheduling.policy import Policy, read_policy
+from bayplan.descheduling import DEFAULT_INTERVAL_NS
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.records import RecordLevel
 from bayplan.extender.connections import ExtenderConnections
@@ -35,6 +32,12 @@ from bayplan.sim.simulator import Simulator
 from bayplan.sim.traced_queue import TracedQueue
 from bayplan.sim.virtual_cluster import ClusterOptions, VirtualCluster
 from bayplan.workloads.shape import WorkloadShape, read_shape, shaped_inputs
+
+if TYPE_CHECKING:
+    from bayplan.autoscaling.autoscaler import ClusterAutoscaler
+    from bayplan.autoscaling.configuration import AutoscalerConfiguration
+    from bayplan.descheduling.descheduler import Descheduler
+    from bayplan.descheduling.policy import Policy
 
 
 class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,9 +105,42 @@ def read_run_files(*, workload: Path | None, autoscaler: Path | None, deschedule
     """
     return RunFiles(
         workload=None if workload is None else read_shape(workload),
-        autoscaler=None if autoscaler is None else read_autoscaler(autoscaler),
-        descheduler=None if descheduler is None else read_policy(descheduler),
+        autoscaler=None if autoscaler is None else _read_autoscaler(autoscaler),
+        descheduler=None if descheduler is None else _read_policy(descheduler),
     )
+
+
+# Most simulations have neither an autoscaler nor a descheduler, so these functions import them.
+
+
+def _read_autoscaler(path: Path) -> AutoscalerConfiguration:
+    from bayplan.autoscaling.configuration import read_autoscaler
+
+    return read_autoscaler(path)
+
+
+def _read_policy(path: Path) -> Policy:
+    from bayplan.descheduling.policy import read_policy
+
+    return read_policy(path)
+
+
+def _add_autoscaler(
+    configuration: AutoscalerConfiguration, simulator: Simulator, setup: SchedulerSetup
+) -> ClusterAutoscaler:
+    from bayplan.autoscaling.autoscaler import ClusterAutoscaler
+
+    autoscaler = ClusterAutoscaler(configuration, simulator, lambda: setup)
+    simulator.agents.add(autoscaler)
+    return autoscaler
+
+
+def _add_descheduler(policy: Policy, interval_ns: int, simulator: Simulator, setup: SchedulerSetup) -> Descheduler:
+    from bayplan.descheduling.descheduler import Descheduler
+
+    descheduler = Descheduler(policy, interval_ns, simulator, lambda: setup)
+    simulator.agents.add(descheduler)
+    return descheduler
 
 
 class PreparedSimulation(msgspec.Struct):
@@ -230,12 +266,10 @@ def prepare_simulation(
         simulator.at(time_ns, operation)
     autoscaler = None
     if files.autoscaler is not None:
-        autoscaler = ClusterAutoscaler(files.autoscaler, simulator, lambda: setup)
-        simulator.agents.add(autoscaler)
+        autoscaler = _add_autoscaler(files.autoscaler, simulator, setup)
     descheduler = None
     if files.descheduler is not None:
-        descheduler = Descheduler(files.descheduler, options.descheduling_interval_ns, simulator, lambda: setup)
-        simulator.agents.add(descheduler)
+        descheduler = _add_descheduler(files.descheduler, options.descheduling_interval_ns, simulator, setup)
     seconds = perf_counter() - start
     given = _summary(inputs)
     return PreparedSimulation(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Sequence
 
 MAX_ROWS = 60
@@ -11,6 +10,8 @@ MAX_ROWS = 60
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]], *, caption: str = "") -> str:
     """Return an HTML table with at most `MAX_ROWS` rows."""
+    import html  # Only notebooks need it.
+
     cells = [tuple(str(cell) for cell in row) for row in rows]
     head = "".join(f"<th>{html.escape(each)}</th>" for each in heads)
     body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in cells[:MAX_ROWS])

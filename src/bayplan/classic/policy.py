@@ -15,7 +15,7 @@ from bayplan.base.errors import ConfigurationError
 from bayplan.base.go_text.base64 import decode_base64
 from bayplan.base.go_text.quoting import GoTextError, quote
 from bayplan.formats.json_tree import plain_value
-from bayplan.formats.yaml_text import read_yaml
+from bayplan.formats.yaml_nodes import read_yaml
 from bayplan.formats.yaml_tree import GoYamlError
 from bayplan.framework.configuration.document import Extender, ExtenderManagedResource, ExtenderTLSConfig
 from bayplan.objects.names import check_qualified_name

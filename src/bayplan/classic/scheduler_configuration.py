@@ -12,7 +12,7 @@ from bayplan.classic.gates import ClassicGates
 from bayplan.classic.plugins.priority import MAX_PRIORITY
 from bayplan.classic.policy import load_policy
 from bayplan.formats.json_tree import JsonValue, plain_value
-from bayplan.formats.yaml_text import read_yaml
+from bayplan.formats.yaml_nodes import read_yaml
 from bayplan.framework.configuration.extenders import CheckTls, build_extenders
 from bayplan.framework.configuration.extension_points import ExtensionPoint
 from bayplan.framework.configuration.loading import Examination, SchedulerConfiguration, default_configuration

@@ -3,6 +3,9 @@
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
+# NumPy comes first, while the stack is low: CPython allocates frames in blocks of 16 KiB. Below several other imports, the
+# thousands of calls that build NumPy's type aliases cross the end of a block, and each crossing maps and unmaps memory.
+import numpy  # noqa: F401
 import typer
 
 from bayplan.analysis.export import check_destination, export

@@ -21,8 +21,7 @@ _SUFFIX_LENGTH = 5
 _MAX_PREFIX_LENGTH = 63 - _SUFFIX_LENGTH
 _MAX_SUBDOMAIN_LENGTH = 253
 _PAIRS = [first + second for first in ALPHABET for second in ALPHABET]
-_TRIPLES = [pair + third for pair in _PAIRS for third in ALPHABET]
-_SUFFIXES = len(_PAIRS) * len(_TRIPLES)
+_SUFFIXES = len(ALPHABET) ** _SUFFIX_LENGTH
 
 _FNV_OFFSET = 0x811C9DC5
 _FNV_PRIME = 0x01000193
@@ -50,7 +49,8 @@ class NameGenerator:
         while True:
             # One draw provides the whole suffix. It has 53 bits for 27**5 values, so the bias is below 2**-29.
             number = int(self._random() * _SUFFIXES)
-            name = prefix + _PAIRS[number // len(_TRIPLES)] + _TRIPLES[number % len(_TRIPLES)]
+            number, last = divmod(number, len(ALPHABET))
+            name = prefix + _PAIRS[number // len(_PAIRS)] + _PAIRS[number % len(_PAIRS)] + ALPHABET[last]
             if f"{namespace}/{name}" not in taken:
                 return name
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 from calendar import timegm
 from datetime import UTC, datetime, timedelta, tzinfo
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
@@ -238,6 +237,8 @@ def load_time_zone(name: str | None) -> tzinfo:
     """
     if not name or name == "UTC":
         return UTC
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):

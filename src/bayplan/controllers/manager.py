@@ -9,7 +9,6 @@ one instant cause one reconcile of their owner, not thousands. `next_wakeup` rep
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Iterable, Sequence
 
@@ -37,7 +36,6 @@ _FIRST_WAIT_NS = SECOND_NS // 4
 _MAX_WAIT_NS = 16 * SECOND_NS
 _ANSWER_WAIT_NS = 20 * MILLISECOND_NS
 """Delay after which an external service has most likely responded."""
-_log = logging.getLogger("bayplan.controllers")
 
 _Work = tuple[Controller, str]
 
@@ -256,7 +254,9 @@ class ControllerManager:
                 raise
             # A bug of one controller must not stop the others, nor the API.
             name = f"{type(work[0]).__name__} {work[1]}"
-            _log.exception("controller %s", name)
+            import logging
+
+            logging.getLogger("bayplan.controllers").exception("controller %s", name)
             self.problems[name] = problem
         self._observe_journal()
 

@@ -8,16 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from bayplan.answers.question_cluster import QuestionCluster, SchedulerFactory
-from bayplan.base.durations import MINUTE_NS, SECOND_NS
+from bayplan.base.durations import SECOND_NS
 from bayplan.descheduling.plugins import RUNS
 from bayplan.descheduling.policy import PodLifeTimeArgs, Policy
 from bayplan.descheduling.view import ClusterView
 from bayplan.sim.descheduled import Descheduled
 from bayplan.sim.operations import Evict, Operation
 from bayplan.sim.simulator import Simulator
-
-DEFAULT_INTERVAL_NS = 5 * MINUTE_NS
-"""Time between two runs, as in the descheduler's own manifests (`--descheduling-interval`)."""
 
 
 class Descheduler:

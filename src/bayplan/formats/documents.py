@@ -19,7 +19,6 @@ from typing import TypeAlias
 
 import msgspec
 from msgspec.structs import replace
-from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from bayplan.base.errors import InputError
 from bayplan.base.plain_data import Document as PlainDocument
@@ -109,19 +108,22 @@ class Document(msgspec.Struct):
 
     def written(self, path: str) -> str:
         """Return the plain scalar at a JSON path with its spelling in YAML (`y`, `1.10`); "" if there is none."""
-        node = self._find(path)[1]
-        return str(node.value) if isinstance(node, ScalarNode) and node.tag == "" else ""
+        return self._find(path)[1]
 
-    def _find(self, path: str) -> tuple[int, Node | None]:
+    def _find(self, path: str) -> tuple[int, str]:
+        """Return the line of the field at a path and its plain scalar; see `line_of` and `written`."""
+        # Few documents need positions, and PyYAML's import takes longer than reading a small manifest.
+        from bayplan.formats.yaml_nodes import compose, find_node, plain_text
+
         text = self._text.decode("utf-8", "replace") if isinstance(self._text, bytes) else self._text
         try:
-            for index, node in enumerate(yaml_text.compose(text)):
+            for index, node in enumerate(compose(text)):
                 if index == self._index:
-                    line, found = _walk(node, self._inside.removeprefix("$") + path.removeprefix("$"))
-                    return self._first_line + line + 1, found
+                    line, found = find_node(node, self._inside.removeprefix("$") + path.removeprefix("$"))
+                    return self._first_line + line + 1, plain_text(found)
         except yaml_text.YamlError:
             pass
-        return self.source.line, None
+        return self.source.line, ""
 
     def where(self, path: str = "$") -> str:
         """Return `file:line` of the field at a JSON path."""
@@ -426,37 +428,3 @@ def _yaml_items(slices: _Slices, text: str, first_line: int, name: str) -> Itera
     for parsed_whole in yaml_text.parse(text):
         documents = list(_yaml_document(parsed_whole, name, text, first_line, 0))
         yield from documents[done:]
-
-
-# --- lines of fields --------------------------------------------------------------------------------------------------
-
-_INDEX = re.compile(r"\[(\d+)\]")
-
-
-def _walk(node: Node, path: str, line: int | None = None) -> tuple[int, Node | None]:
-    """Return the line (counted from 0) and the node at a path such as `.spec.ports[0]` below a node.
-
-    As field names may contain dots and brackets (labels do), the longest name that matches is used. If the path does
-    not exist, return the line of its last existing part, and None.
-    """
-    here: int = node.start_mark.line if line is None else line
-    if not path:
-        return here, node
-    if isinstance(node, SequenceNode):
-        match = _INDEX.match(path)
-        index = int(match[1]) if match else -1
-        if match and index < len(node.value):
-            return _walk(node.value[index], path[match.end() :])
-    elif isinstance(node, MappingNode) and path.startswith("."):
-        rest = path[1:]
-        fits = [
-            (key.value, key.start_mark.line, item)
-            for key, item in node.value
-            if isinstance(key, ScalarNode)
-            and rest.startswith(key.value)
-            and rest[len(key.value) :][:1] in ("", ".", "[")
-        ]
-        if fits:
-            name, key_line, item = max(fits, key=lambda fit: len(fit[0]))
-            return _walk(item, rest[len(name) :], key_line)
-    return here, None

@@ -36,6 +36,7 @@ _NUMBERS = "[-+]?(?:0[0-9_xXoObB]|[0-9.eE+-]*_)[0-9a-fA-F_.eE+-]*"
 _ODD_KEYS = "-?[0-9]+[.eE][0-9.eE+-]*|-?[0-9]{19,}"
 _DOUBTFUL = re.compile(rf'"(?=[yYnNoO0-9.+_-])(?:(?:{_WORDS}|{_NUMBERS})"|(?:{_ODD_KEYS})":)'.encode())
 _LONG_INTEGER = re.compile(rb"[:\[,](?=[-1-9])-?[0-9]{19}")
+_TO_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 
 
 class Answer(NamedTuple):
@@ -51,6 +52,11 @@ class _Doubt(Exception):
 
 def _reject_float(text: str) -> float:
     raise _Doubt(text)
+
+
+def _has_long_integer(raw: bytes) -> bool:
+    """Return whether an integer may exceed 64 bits. The search for 19 digits is four times as fast as the pattern."""
+    return b"0000000000000000000" in raw.translate(_TO_ZEROS) and _LONG_INTEGER.search(raw) is not None
 
 
 _decode = msgspec.json.Decoder(float_hook=_reject_float).decode
@@ -71,7 +77,7 @@ def parse(text: str) -> Answer | None:
         return None
     try:
         raw = msgspec.json.encode(_loads(text))
-        if raw == b"null" or _DOUBTFUL.search(raw) is not None or _LONG_INTEGER.search(raw) is not None:
+        if raw == b"null" or _DOUBTFUL.search(raw) is not None or _has_long_integer(raw):
             return None
         return Answer(raw, _decode(raw))
     except Exception:

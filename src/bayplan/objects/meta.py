@@ -42,6 +42,8 @@ def changed(item: Struct, **fields: object) -> Struct:
 
 def mapped(function: Callable[[Element], Element], items: tuple[Element, ...]) -> tuple[Element, ...]:
     """Apply a function to every element; return the same tuple if no element changes."""
+    if not items:
+        return items
     results = tuple([function(item) for item in items])
     return items if all(map(is_, results, items)) else results
 

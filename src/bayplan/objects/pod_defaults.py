@@ -95,7 +95,8 @@ def _requests_from_limits(resources: ResourceRequirements) -> ResourceRequiremen
 
 def _with_requests(container: Container) -> Container:
     """Return a container with absent requests set to the limits."""
-    return changed(container, resources=_requests_from_limits(container.resources))
+    resources = _requests_from_limits(container.resources)
+    return container if resources is container.resources else replace(container, resources=resources)
 
 
 def _with_host_ports(container: Container) -> Container:

@@ -9,7 +9,7 @@ import msgspec
 
 from bayplan.autoscaling.configuration import AutoscalerConfiguration, autoscaler_of, read_autoscaler
 from bayplan.base.errors import InputError
-from bayplan.descheduling.descheduler import DEFAULT_INTERVAL_NS
+from bayplan.descheduling import DEFAULT_INTERVAL_NS
 from bayplan.descheduling.policy import Policy, policy_of, read_policy
 from bayplan.formats.documents import Document
 from bayplan.formats.inputs import Inputs, load_documents, load_inputs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,8 @@ from bayplan.objects.requests import accounted_requests, node_amounts
 Times = npt.NDArray[np.int64]
 """Times or durations, in nanoseconds."""
 
-Draw = np.random.Generator
+Draw: TypeAlias = "np.random.Generator"
+"""A quoted name, because NumPy imports its random generators when they are first named."""
 
 
 # --- pods -------------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import msgspec
 
 from bayplan.base.go_text.json import json_problem
 from bayplan.formats import yaml_text
+from bayplan.formats.yaml_nodes import read_yaml
 from bayplan.formats.yaml_tree import GoYamlError
 
 _DEEPEST = 10_000
@@ -174,7 +175,7 @@ def parse_yaml(data: bytes) -> Parsed:
 def _yaml_problem(data: bytes) -> str:
     """Return go-yaml's error for a text, or "" if it can read the first document."""
     try:
-        yaml_text.read_yaml(data)
+        read_yaml(data)
     except GoYamlError as problem:
         return str(problem)
     return ""
@@ -183,7 +184,7 @@ def _yaml_problem(data: bytes) -> str:
 def _yaml_complaint(data: bytes) -> str:
     """Return the error of go-yaml's strict decoding about repeated keys, or "" if there is none."""
     try:
-        return yaml_text.read_yaml(data)[1] or ""
+        return read_yaml(data)[1] or ""
     except GoYamlError:
         return ""
 

@@ -95,7 +95,7 @@ def tree_of_text(text: bytes) -> tuple[JsonNode, str | None]:
     decoded = text.decode("utf-8", "replace")
     if not decoded.lstrip().startswith("{"):
         # Most runs have no configuration of their own and don't need YAML.
-        from bayplan.formats.yaml_text import read_yaml
+        from bayplan.formats.yaml_nodes import read_yaml
         from bayplan.formats.yaml_tree import GoYamlError
 
         try:
