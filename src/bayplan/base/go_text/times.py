@@ -15,7 +15,6 @@ from bayplan.base.durations import MILLISECOND_NS, SECOND_NS
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.quoting import GoTextError
 
-_DAY_SECONDS = 86_400
 _EPOCH = datetime(1970, 1, 1)
 _DIGITS = [f"{number:02}" for number in range(60)]
 
