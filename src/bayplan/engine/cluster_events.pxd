@@ -1,5 +1,6 @@
 cimport cython
 
+from bayplan.engine cimport queued_pod
 from bayplan.engine.scheduler cimport Scheduler
 from bayplan.objects.struct_layouts cimport Pod
 from bayplan.state.cluster_state cimport ClusterState
@@ -15,3 +16,6 @@ cdef class ClusterEvents:
     cdef list _add_assigned_pod(self, Pod pod, object key, object now_ns)
     @cython.locals(scheduler=Scheduler)
     cdef list _delete_pod(self, Pod pod, object now_ns)
+
+@cython.locals(pod=Pod)
+cdef object _unfinished(object item)

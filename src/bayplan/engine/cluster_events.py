@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
+from bayplan.engine import queued_pod
 from bayplan.engine.actions import Action
-from bayplan.engine.queued_pod import key_of
 from bayplan.framework.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, nominated_node_changed, object_changes
 from bayplan.framework.status import Code, Status
 from bayplan.objects.meta import KubernetesObject
@@ -49,9 +49,9 @@ class ClusterEvents:
         if new is None:
             if old is None:
                 return []
-            scheduler.pods.pop(key_of(old), None)
+            scheduler.pods.pop(queued_pod.key_of(old), None)
             return self._delete_pod(old, now_ns)
-        key = key_of(new)
+        key = queued_pod.key_of(new)
         scheduler.pods[key] = new
         if old is not None and old.spec.node_name:
             self._update_assigned_pod(old, new, key, now_ns)
@@ -108,7 +108,7 @@ class ClusterEvents:
         return []
 
     def _delete_pod(self, pod: Pod, now_ns: int) -> list[Action]:
-        scheduler, key = self._scheduler, key_of(pod)
+        scheduler, key = self._scheduler, queued_pod.key_of(pod)
         if pod.spec.node_name:
             scheduler.assumed.pop(key, None)
             scheduler.bindings.pending.pop(key, None)
@@ -126,7 +126,7 @@ class ClusterEvents:
 
     def _delete_assumed_pod(self, pod: Pod, now_ns: int) -> list[Action]:
         """Free the node of a pod that is not bound yet, or reject the pod if it waits at Permit."""
-        scheduler, key = self._scheduler, key_of(pod)
+        scheduler, key = self._scheduler, queued_pod.key_of(pod)
         known, waiting = scheduler.state.pods.get(key), scheduler.waiting_pods.get(key)
         name = waiting.node_name if waiting is not None else None
         if known is not None:
@@ -196,4 +196,7 @@ def _has_priority_up_to(highest: int, pod: Pod) -> bool:
 
 def _unfinished(item: KubernetesObject | None) -> Pod | None:
     """Return a pod that is not finished; None for anything else."""
-    return item if isinstance(item, Pod) and item.status.phase not in FINISHED else None
+    if not isinstance(item, Pod):
+        return None
+    pod = item
+    return None if pod.status.phase in FINISHED else pod

@@ -1,5 +1,6 @@
 cimport cython
 
+from bayplan.engine cimport queued_pod
 from bayplan.engine.backoff_queue cimport BackoffQueue
 from bayplan.engine.heap cimport PodHeap
 from bayplan.engine.in_flight cimport InFlight

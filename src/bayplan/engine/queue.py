@@ -13,13 +13,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+from bayplan.engine import queued_pod
 from bayplan.engine.backoff_queue import BackoffQueue
 from bayplan.engine.heap import PodHeap
 from bayplan.engine.hint_index import AFTER_BACKOFF, IMMEDIATELY, SKIP, EventMatch, HintIndex, Strategy
 from bayplan.engine.in_flight import InFlight, InFlightEvent
 from bayplan.engine.nominator import Nominator, PodLister
 from bayplan.engine.queue_options import DEFAULT_OPTIONS, FLUSH_UNSCHEDULABLE_PERIOD_NS, QueueOptions, first_on_grid
-from bayplan.engine.queued_pod import NO_PLUGINS, KeyFunction, QueuedPod, key_of, priority_sort, uid_of
+from bayplan.engine.queued_pod import NO_PLUGINS, KeyFunction, QueuedPod, priority_sort
 from bayplan.engine.unschedulable_pods import RejectionGroup, UnschedulablePods
 from bayplan.framework.events import (
     BACKOFF_COMPLETE,
@@ -108,12 +109,12 @@ class SchedulingQueue:
         pod only moves to the position of its new version. For an unschedulable pod the update is an event, but only for
         this pod, and even if the pod is gated.
         """
-        uid = uid_of(new)
+        uid = queued_pod.uid_of(new)
         if uid in self._in_flight:
             for event in pod_update_events(old, new, self.options.request_gates):
                 self._in_flight.append(InFlightEvent(event, old, new))
             return
-        key = key_of(new)
+        key = queued_pod.key_of(new)
         queued = self.get(key)
         if queued is None:
             self._to_active(self.new_record(new, now_ns), now_ns, LABEL_UPDATE)
@@ -135,15 +136,15 @@ class SchedulingQueue:
 
     def delete(self, pod: Pod) -> None:
         """Remove a pod that was deleted, or bound by another client. A pod in flight stays in flight."""
-        self.nominator.remove(uid_of(pod))
-        key = key_of(pod)
+        self.nominator.remove(queued_pod.uid_of(pod))
+        key = queued_pod.key_of(pod)
         if not self._active.discard(key) and not self._backoff.discard(key):
             self._unschedulable.discard(key)
 
     def new_record(self, pod: Pod, now_ns: int) -> QueuedPod:
         """Create a record of a pod without adding it to the queue; `add` creates its own record."""
         self._sequence += 1
-        key = key_of(pod)
+        key = queued_pod.key_of(pod)
         return QueuedPod(pod, key, pod.metadata.uid or key, self._sequence, now_ns)
 
     # Pods move between tiers.
@@ -229,7 +230,7 @@ class SchedulingQueue:
     def pop_specific(self, pod: Pod, now_ns: int) -> QueuedPod | None:
         """Activate a pod and pop it out of turn; None if it is not in the active queue after activation."""
         self._activate(pod, now_ns)
-        queued = self._active.get(key_of(pod))
+        queued = self._active.get(queued_pod.key_of(pod))
         if queued is None:
             return None
         self._active.discard(queued.key)
@@ -278,7 +279,7 @@ class SchedulingQueue:
             self._in_flight.done(queued.uid)
             self.nominator.add(queued.pod, nominated_node_name)
             return None
-        if uid_of(known) != queued.uid:
+        if queued_pod.uid_of(known) != queued.uid:
             self._in_flight.done(queued.uid)
             return None
         queued.replace_version(known)
@@ -369,12 +370,12 @@ class SchedulingQueue:
         for pod in pods:
             if self._activate(pod, now_ns):
                 activated += 1
-            elif uid_of(pod) in self._in_flight:
+            elif queued_pod.uid_of(pod) in self._in_flight:
                 self._in_flight.append(InFlightEvent(FORCE_ACTIVATE, None, pod))
         return activated
 
     def _activate(self, pod: Pod, now_ns: int) -> bool:
-        key = key_of(pod)
+        key = queued_pod.key_of(pod)
         queued = self._unschedulable.get(key)
         if queued is not None:
             self._requeue(queued, IMMEDIATELY, now_ns, FORCE_ACTIVATE.label)
@@ -487,5 +488,5 @@ class SchedulingQueue:
         assert len({id(queued) for queued in waiting}) == len(self)
         for queued in waiting:
             assert self.get(queued.key) is queued
-            assert (queued.key, queued.uid) == (key_of(queued.pod), uid_of(queued.pod))
+            assert (queued.key, queued.uid) == (queued_pod.key_of(queued.pod), queued_pod.uid_of(queued.pod))
         assert not any(queued.key in self._active for queued in (*self.backing_off(), *self.unschedulable()))
