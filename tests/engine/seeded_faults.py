@@ -112,7 +112,7 @@ FAULTS = (
     Fault(
         "the count of the earlier value stays", FirstFailures, "_evaluate", "self._count(before, -1)", "pass", values
     ),
-    Fault("rows stay feasible", FirstFailures, "_evaluate", "self._feasible[row] = value", "_ = value", values),
+    Fault("rows stay feasible", FirstFailures, "_evaluate", "self.feasible[row] = value", "_ = value", values),
     Fault(
         "the pod's own failure wins",
         FirstFailures,
