@@ -72,8 +72,8 @@ FAULTS = (
         "a move back forgets selectors",
         pod_moves,
         "count_pod",
-        "range(len(counters))",
-        "range(len(counters) * (count > 0))",
+        "info.pod_class.counters:",
+        "info.pod_class.counters * (count > 0):",
         undone,
     ),
     Fault(

@@ -6,6 +6,8 @@ image. Source: https://kubernetes.io/docs/reference/scheduling/config/#schedulin
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import numpy as np
 
@@ -14,7 +16,6 @@ from bayplan.framework.plugin import MAX_NODE_SCORE, Reads, ScorePlugin
 from bayplan.framework.rule import ScoreRule
 from bayplan.objects.image_names import container_images
 from bayplan.objects.pod import Pod
-from bayplan.state.arrays import Ints
 from bayplan.state.cluster_state import ClusterState
 
 MIN_THRESHOLD_BYTES = 23 * 1024 * 1024
@@ -63,10 +64,9 @@ class ImageScore(ScoreRule):
 
     def __init__(self, spec: ImageLocalitySpec, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
-        self.evaluates_arrays = True
         self._spec = spec
         self._nodes = cluster.nodes
-        self._scores: Ints = np.zeros(0, dtype=np.int64)
+        self._scores: Any = np.zeros(0, dtype=np.int64)
         self._moved = True
 
     def bind(self) -> None:
@@ -90,8 +90,4 @@ class ImageScore(ScoreRule):
 
     def score(self, row: int) -> int:
         """Return the score for the sum of the weighted sizes of the pod's images on the node."""
-        return int(self._scores[row])
-
-    def score_all(self, raw: Ints) -> None:
-        """Write the scores of all rows."""
-        np.asarray(raw)[:] = self._scores
+        return self._scores[row]
