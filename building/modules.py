@@ -27,7 +27,7 @@ TAG = SUFFIX.strip(".").rpartition(".")[0]
 BASELINE, V3, CHECKED = "baseline", "x86-64-v3", "checked"
 
 _INDEXED = tuple(f"{PACKAGE}.{each}" for each in ("apiserver.", "base.plain_data", "cluster.", "controllers.", "sim."))
-_QUICK = tuple(f"{PACKAGE}.{each}" for each in ("apiserver.", "classic.", "controllers."))
+_QUICK = tuple(f"{PACKAGE}.{each}" for each in ("apiserver.", "classic.", "cluster.", "controllers.", "sim."))
 _FROM = re.compile(r"^\s*from\s+([\w.]+)\s+cimport\s+(\([^)]*\)|[^\n]*)", re.MULTILINE)
 _CIMPORT = re.compile(r"^\s*cimport\s+([^\n]*)", re.MULTILINE)
 _EXTERN = re.compile(r"""^\s*cdef\s+extern\s+from\s+["']([^"'<>]+)["']""", re.MULTILINE)

@@ -18,6 +18,7 @@ from tests.missing import missing
         pytest.param("bayplan.apiserver.codec.shape", "-Og", "-Og", id="a module of the API"),
         pytest.param("bayplan.classic.plugins.", "-Og", "-Og", id="a module of the classic scheduler"),
         pytest.param("bayplan.controllers.", "-Og", "-Og", id="a module of the controllers"),
+        pytest.param("bayplan.sim.", "-Og", "-Og", id="a module of the simulator"),
     ],
 )
 def test_each_class_of_modules_has_its_optimizations(name: str, of_gcc: str, of_others: str) -> None:

@@ -72,8 +72,8 @@ FAULTS = (
         "a move back forgets selectors",
         pod_moves,
         "count_pod",
-        "range(len(counters))",
-        "range(len(counters) * (count > 0))",
+        "info.pod_class.counters:",
+        "info.pod_class.counters * (count > 0):",
         undone,
     ),
     Fault(
@@ -112,7 +112,7 @@ FAULTS = (
     Fault(
         "the count of the earlier value stays", FirstFailures, "_evaluate", "self._count(before, -1)", "pass", values
     ),
-    Fault("rows stay feasible", FirstFailures, "_evaluate", "self._feasible[row] = value", "_ = value", values),
+    Fault("rows stay feasible", FirstFailures, "_evaluate", "self.feasible[row] = value", "_ = value", values),
     Fault(
         "the pod's own failure wins",
         FirstFailures,

@@ -11,7 +11,7 @@ from bayplan.state.pod_moves cimport PodMoves
 from bayplan.state.row_log cimport RowLog
 
 # Constants of the module, typed as C numbers.
-cdef Py_ssize_t _PASSES, _NO_VICTIMS
+cdef Py_ssize_t PASSES, _NO_VICTIMS
 cdef uint8_t _CANDIDATE, _INFEASIBLE
 
 cdef class DryRun:

@@ -25,7 +25,6 @@ from bayplan.state.row_log import RowLog
 _NO_VICTIMS = -2
 """Value of `DryRun._found` for a row without potential victims."""
 
-_PASSES = PASSES
 _CANDIDATE, _INFEASIBLE = 1, 2
 
 
@@ -161,7 +160,7 @@ class DryRun:
         for info in potential:
             moves.remove(info, row)
         failure = self._first_failure(row, nominated)
-        if failure != _PASSES:
+        if failure != PASSES:
             self._found[row] = failure
             self._known[row] = _INFEASIBLE
             return
@@ -176,7 +175,7 @@ class DryRun:
         for number in range(len(order)):
             info = order[number]
             moves.add(info, row)
-            if self._first_failure(row, nominated) != _PASSES:
+            if self._first_failure(row, nominated) != PASSES:
                 moves.remove(info, row)
                 victims.append(info)
                 if number < guarded:
@@ -197,7 +196,7 @@ class DryRun:
         assert self._trial is not None
         if nominated:
             failure = self._trial.first_failure_with(row, nominated)
-            if failure != _PASSES:
+            if failure != PASSES:
                 return failure
         return self._trial.first_failure(row)
 

@@ -7,8 +7,6 @@ to 320 when all rows are evaluated again.)
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from bayplan.engine.filtered_rows import PASSES
@@ -18,8 +16,6 @@ from bayplan.engine.what_if import ChangedRows, Trial
 from bayplan.framework.status import ERROR_BIT
 from bayplan.state.arrays import Bools, Ints
 from bayplan.state.row_log import RowLog
-
-_PASSES = PASSES
 
 
 class FirstFailures:
@@ -44,9 +40,6 @@ class FirstFailures:
         self.examined: Bools = self.feasible
         self.counts: dict[int, int] = {}
         self.overrides: dict[int, int] = {}
-        self._values: Any = self.values
-        self._feasible: Any = self.feasible.view(np.uint8)
-        self._examined: Any = self._feasible
         self.evaluated_rows = 0
         self.full_passes = 0
 
@@ -82,46 +75,36 @@ class FirstFailures:
         self.examined = plan.examined().copy()
         self.values = plan.filtered.first_failures()
         self.values[~self.examined] = PASSES
-        self._values, self._feasible = self.values, self.feasible.view(np.uint8)
-        self._examined = self.examined.view(np.uint8)
         self.overrides = {}
-        self.counts = {}
-        # Rows with the same failure are mostly neighbours, so count them before they are added.
-        before, rows = _PASSES, 0
-        for row in range(self._values.shape[0]):
-            value = self._values[row]
-            if value != before:
-                self._count(before, rows)
-                before, rows = value, 0
-            rows += 1
-        self._count(before, rows)
+        failures, counts = np.unique(self.values[self.values != PASSES], return_counts=True)
+        self.counts = dict(zip(failures.tolist(), counts.tolist(), strict=True))
 
     def _evaluate(self, row: int, nominated: NominatedPods) -> None:
         """Evaluate one row, with its nominated pods, if any, and without them."""
         self.evaluated_rows += 1
         value, pods = PASSES, None
-        if self._examined[row]:
+        if self.examined[row]:
             value, pods = self._plan.filtered.first_failure_at(row), nominated.pods_at(row)
         own = value
         if pods:
             if self._trial is None:
                 self._trial = Trial(self._plan)
             counting = self._trial.first_failure_with(row, pods)
-            if counting != _PASSES:
+            if counting != PASSES:
                 value = counting
         if value != own:
             self.overrides[row] = value
         else:
             self.overrides.pop(row, None)
-        before = int(self._values[row])
+        before = int(self.values[row])
         if value != before:
-            self._values[row] = value
+            self.values[row] = value
             self._count(before, -1)
             self._count(value, 1)
-        self._feasible[row] = value == _PASSES and self._examined[row] != 0
+        self.feasible[row] = value == PASSES and self.examined[row]
 
     def _count(self, value: int, difference: int) -> None:
-        if value == _PASSES:
+        if value == PASSES:
             return
         count = self.counts.get(value, 0) + difference
         if count:

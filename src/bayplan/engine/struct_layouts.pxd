@@ -5,32 +5,11 @@ cdef extern from *:
     """
     typedef struct {
         PyObject_HEAD
-        PyObject *extender, *node_name, *pod;
-    } BindFields;
-    typedef struct {
-        PyObject_HEAD
-        PyObject *actions, *message, *node_name, *outcome, *pod;
-    } CycleReportFields;
-    typedef struct {
-        PyObject_HEAD
-        PyObject *action, *note, *pod, *reason, *type;
-    } EmitFields;
-    typedef struct {
-        PyObject_HEAD
         PyObject *attempts, *backoff_expiry_ns, *error_count, *flushed, *gating_plugin, *initial_attempt_ns, *key,
             *pending_plugins, *plan, *pod, *popped_at, *sequence, *timestamp_ns, *uid, *unschedulable_count,
             *unschedulable_plugins;
     } QueuedPodFields;
     """
-    ctypedef class bayplan.engine.actions.Bind [object BindFields, check_size error]:
-        cdef object extender, node_name, pod
-
-    ctypedef class bayplan.engine.actions.CycleReport [object CycleReportFields, check_size error]:
-        cdef object actions, message, node_name, outcome, pod
-
-    ctypedef class bayplan.engine.actions.Emit [object EmitFields, check_size error]:
-        cdef object action, note, pod, reason, type
-
     ctypedef class bayplan.engine.queued_pod.QueuedPod [object QueuedPodFields, check_size error]:
         cdef object attempts, backoff_expiry_ns, error_count, flushed, gating_plugin
         cdef object initial_attempt_ns, key, pending_plugins, plan, pod, popped_at, sequence, timestamp_ns, uid

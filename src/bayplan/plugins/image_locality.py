@@ -6,14 +6,16 @@ image. Source: https://kubernetes.io/docs/reference/scheduling/config/#schedulin
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
+import numpy as np
 
 from bayplan.base import go_arithmetic as go
 from bayplan.framework.plugin import MAX_NODE_SCORE, Reads, ScorePlugin
 from bayplan.framework.rule import ScoreRule
 from bayplan.objects.image_names import container_images
 from bayplan.objects.pod import Pod
-from bayplan.state.arrays import Bools
 from bayplan.state.cluster_state import ClusterState
 
 MIN_THRESHOLD_BYTES = 23 * 1024 * 1024
@@ -62,41 +64,30 @@ class ImageScore(ScoreRule):
 
     def __init__(self, spec: ImageLocalitySpec, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
-        self._images = spec.images
+        self._spec = spec
         self._nodes = cluster.nodes
-        self._most = spec.max_threshold_bytes
-        self._scores: list[int] = []
-        self._holders: list[Bools] = []
+        self._scores: Any = np.zeros(0, dtype=np.int64)
         self._moved = True
 
     def bind(self) -> None:
-        """Look up the nodes that have each image, and its weighted size: the size times the share of these nodes."""
-        before, total = self._scores, len(self._nodes)
-        self._scores, self._holders = [], []
-        for name, count in self._images:
-            image = self._nodes.images.get(name)
-            if image is None:
-                continue
-            share = go.divide(float(image.num_nodes), float(total))
-            score = go.mul(count, go.to_int64(float(image.size_bytes) * share))
-            if score:
-                self._scores.append(score)
-                self._holders.append(image.column(self.columns.capacity))
-        self._moved = self._moved or before != self._scores
+        """Score all nodes. An image weighs its size times the share of the nodes that have it."""
+        most, nodes = self._spec.max_threshold_bytes, self._nodes
+        total = np.zeros(self.columns.capacity, dtype=np.int64)
+        for name, count in self._spec.images:
+            image = nodes.images.get(name)
+            if image is not None:
+                share = go.divide(float(image.num_nodes), float(len(nodes)))
+                total[image.column(len(total))] += go.mul(count, go.to_int64(float(image.size_bytes) * share))
+        total = np.where(total < MIN_THRESHOLD_BYTES, MIN_THRESHOLD_BYTES, np.minimum(total, most))
+        scores = MAX_NODE_SCORE * (total - MIN_THRESHOLD_BYTES) // (most - MIN_THRESHOLD_BYTES)
+        self._moved = self._moved or not np.array_equal(scores, self._scores)
+        self._scores = scores
 
     def refresh(self) -> bool:
-        """Return whether the weighted size of an image has changed."""
+        """Return whether the score of any node has changed."""
         moved, self._moved = self._moved, False
         return moved
 
     def score(self, row: int) -> int:
         """Return the score for the sum of the weighted sizes of the pod's images on the node."""
-        total = 0
-        for number in range(len(self._scores)):
-            if self._holders[number][row]:
-                total = go.add(total, self._scores[number])
-        if total < MIN_THRESHOLD_BYTES:
-            total = MIN_THRESHOLD_BYTES
-        elif total > self._most:
-            total = self._most
-        return go.quotient(MAX_NODE_SCORE * (total - MIN_THRESHOLD_BYTES), self._most - MIN_THRESHOLD_BYTES)
+        return self._scores[row]

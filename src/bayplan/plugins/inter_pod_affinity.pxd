@@ -15,9 +15,9 @@ cdef class RequiredTerms(FilterRule):
     cdef list _affinity, _anti, _existing, _tables
     cdef bint _matches_itself, _first_of_group
 
-    @cython.locals(moved=bint, tables_version=Py_ssize_t, first=bint, number=Py_ssize_t, table=DomainTable)
+    @cython.locals(moved=bint, tables_version=Py_ssize_t, first=bint, table=DomainTable)
     cpdef bint refresh(self) except -1
-    @cython.locals(number=Py_ssize_t, table=DomainTable, code=Py_ssize_t)
+    @cython.locals(table=DomainTable, code=Py_ssize_t)
     cpdef int filter(self, Py_ssize_t row) except -1
 
 cdef class WeightedTerms(ScaledScoreRule):
@@ -25,7 +25,7 @@ cdef class WeightedTerms(ScaledScoreRule):
     cdef list _tables, _weights
     cdef Py_ssize_t _tables_version
 
-    @cython.locals(moved=bint, tables_version=Py_ssize_t, number=Py_ssize_t, table=DomainTable)
+    @cython.locals(moved=bint, tables_version=Py_ssize_t, table=DomainTable)
     cpdef bint refresh(self) except -1
     @cython.locals(total=int64_t, number=Py_ssize_t, table=DomainTable, code=Py_ssize_t)
     cpdef int64_t score(self, Py_ssize_t row) except? -9223372036854775807

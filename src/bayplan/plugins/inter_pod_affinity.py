@@ -277,13 +277,11 @@ class RequiredTerms(FilterRule):
             self._matches_itself = tables.matches_itself
             moved = True
         tables_version, first = 0, self._matches_itself
-        for number in range(len(self._tables)):
-            table = self._tables[number]
+        for table in self._tables:
             table.refresh()
             if not table.distinct:
                 tables_version += table.positive_version
-        for number in range(len(self._affinity)):
-            table = self._affinity[number]
+        for table in self._affinity:
             first = first and table.positive == 0
         if tables_version != self._tables_version or first != self._first_of_group:
             moved = True
@@ -294,19 +292,16 @@ class RequiredTerms(FilterRule):
         """Return the verdict from the counts in the domains of the node."""
         if self.params is None:
             return STATE_MISSING
-        for number in range(len(self._affinity)):
-            table = self._affinity[number]
+        for table in self._affinity:
             code = table.codes[row]
             # The first pod of a group with affinity to itself may run on any node that has the topology keys.
             if code < 0 or (not self._first_of_group and table.values[code] <= 0):
                 return AFFINITY
-        for number in range(len(self._anti)):
-            table = self._anti[number]
+        for table in self._anti:
             code = table.codes[row]
             if code >= 0 and table.values[code] > 0:
                 return ANTI_AFFINITY
-        for number in range(len(self._existing)):
-            table = self._existing[number]
+        for table in self._existing:
             code = table.codes[row]
             if code >= 0 and table.values[code] > 0:
                 return EXISTING_ANTI_AFFINITY
@@ -334,8 +329,7 @@ class WeightedTerms(ScaledScoreRule):
             self._weights = [weight for weight, _ in weighted]
             self._tables = [table for _, table in weighted]
         tables_version = 0
-        for number in range(len(self._tables)):
-            table = self._tables[number]
+        for table in self._tables:
             table.refresh()
             if not table.distinct:
                 tables_version += table.version

@@ -11,15 +11,15 @@ cdef class HardSpread(FilterRule):
     cdef object _spread_tables, _seen
     cdef list _tables
 
-    @cython.locals(moved=bint, before=int64_t, number=Py_ssize_t, table=ConstraintTable)
+    @cython.locals(moved=bint, before=int64_t, table=ConstraintTable)
     cpdef bint refresh(self) except -1
-    @cython.locals(number=Py_ssize_t, table=ConstraintTable)
+    @cython.locals(table=ConstraintTable)
     cpdef void after_changes(self, object params) except *
-    @cython.locals(number=Py_ssize_t, table=ConstraintTable, code=Py_ssize_t)
+    @cython.locals(table=ConstraintTable, code=Py_ssize_t)
     cpdef int filter(self, Py_ssize_t row) except -1
     @cython.locals(
-        count=Py_ssize_t, row=Py_ssize_t, number=Py_ssize_t, table=ConstraintTable, last=Py_ssize_t, domains=Py_ssize_t[::1],
-        verdict=uint16_t[::1], code=Py_ssize_t,
+        count=Py_ssize_t, row=Py_ssize_t, table=ConstraintTable, last=Py_ssize_t, domains=Py_ssize_t[::1], verdict=uint16_t[::1],
+        code=Py_ssize_t,
     )
     cpdef void filter_all(self, uint16_t[::1] codes) except *
 

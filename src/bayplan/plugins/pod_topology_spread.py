@@ -254,8 +254,7 @@ class HardSpread(FilterRule):
         tables = self._spread_tables().hard
         moved = tables is not self._seen
         self._seen = self._tables = tables
-        for number in range(len(self._tables)):
-            table = self._tables[number]
+        for table in self._tables:
             before = table.smallest
             table.refresh()
             # If every node is a domain, a row changes only with its own pods, unless the smallest count changed.
@@ -267,16 +266,14 @@ class HardSpread(FilterRule):
 
     def after_changes(self, params: Params | None) -> None:
         """Update the counts after pods were moved temporarily."""
-        for number in range(len(self._tables)):
-            table = self._tables[number]
+        for table in self._tables:
             table.after_changes()
 
     def filter(self, row: int) -> int:
         """Return the verdict from the counts in the node's domains."""
         if self.params is None:
             return STATE_MISSING
-        for number in range(len(self._tables)):
-            table = self._tables[number]
+        for table in self._tables:
             code = table.sums.codes[row]
             if code < 0:
                 return NO_LABEL
@@ -293,8 +290,7 @@ class HardSpread(FilterRule):
             return
         for row in range(count):
             codes[row] = 0
-        for number in range(len(self._tables)):
-            table = self._tables[number]
+        for table in self._tables:
             last, domains = table.sums.last, table.sums.codes
             # The last element is for nodes without the key.
             verdicts = np.full(last + 1, NO_LABEL, dtype=np.uint16)
@@ -338,8 +334,7 @@ class SoftSpread(ScoreRule):
         if tables.soft is not self._tables:
             self._tables = tables.soft
             self._weights = np.zeros(len(self._tables), dtype=np.float64)
-        for number in range(len(self._tables)):
-            table = self._tables[number]
+        for table in self._tables:
             table.sums.refresh()
         self._groups = tables.groups
         self._groups.refresh(self.columns.capacity, self.columns.count)

@@ -2,8 +2,6 @@ cimport cython
 
 from bayplan.cluster.struct_layouts cimport ChangeEvent
 from bayplan.engine.scheduler cimport Scheduler
-from bayplan.engine.struct_layouts cimport Bind, CycleReport
-from bayplan.sim.emitted_events cimport EmittedEvents
 from bayplan.sim.priority_census cimport PriorityCensus
 from bayplan.sim.struct_layouts cimport Counters, PodTimeline
 from bayplan.sim.timelines cimport Timelines
@@ -13,7 +11,7 @@ from bayplan.sim.virtual_cluster cimport VirtualCluster
 cdef class Simulator:
     cdef public Scheduler scheduler
     cdef public VirtualCluster cluster
-    cdef public object seed, start_ns, now_ns, agents, _progress, _timer_ns, _last_operation_ns, _stopped
+    cdef public object seed, start_ns, now_ns, agents, _progress, _timer_ns, _last_operation_ns, _stopped, _events
     cdef public dict failures, _tried
     cdef public Counters counters
     cdef public bint _check, _strict, _is_sorted
@@ -21,7 +19,6 @@ cdef class Simulator:
     cdef public Py_ssize_t _sequence, _changes, _all_tried_at, _progress_due
     cdef public Timelines _timelines
     cdef public UsageMeter _usage
-    cdef public EmittedEvents _events
     cdef public PriorityCensus _census
     cdef object __weakref__
 
@@ -35,10 +32,9 @@ cdef class Simulator:
     cdef void _operate(self, object operation, object now_ns) except *
     @cython.locals(scheduler=Scheduler, counters=Counters, change=ChangeEvent)
     cdef void _take(self, object changes, object now_ns) except *
-    @cython.locals(report=CycleReport)
     cdef void _empty_queue(self, object now_ns) except *
     @cython.locals(counters=Counters, timeline=PodTimeline)
-    cdef void _note(self, CycleReport report) except *
+    cdef void _note(self, object report) except *
     cdef void _execute(self, object actions, object now_ns) except *
     @cython.locals(cluster=VirtualCluster, scheduler=Scheduler)
     cdef object _write_for_binding(self, object action, object key, object now_ns)

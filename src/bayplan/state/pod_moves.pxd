@@ -21,8 +21,5 @@ cdef class PodMoves:
     cdef void _apply(self, PodInfo info, Py_ssize_t row, bint added) except *
     cdef void _keep_order(self, Py_ssize_t row) except *
 
-@cython.locals(
-    entries=int64_t[:, ::1], usage=int64_t[:, ::1], index=Py_ssize_t, number=Py_ssize_t, counters=list,
-    counter=Counter,
-)
+@cython.locals(entries=int64_t[:, ::1], usage=int64_t[:, ::1], index=Py_ssize_t, number=Py_ssize_t, counter=Counter)
 cpdef void count_pod(Columns columns, PodInfo info, Py_ssize_t row, Py_ssize_t count) except *

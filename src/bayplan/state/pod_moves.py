@@ -94,11 +94,9 @@ def count_pod(columns: Columns, info: PodInfo, row: int, count: int) -> None:
     for index in range(entries.shape[1]):
         number = entries[0, index]
         usage[number, row] = go.add(usage[number, row], go.mul(count, entries[1, index]))
-    counters = info.pod_class.counters
-    for number in range(len(counters)):
-        counter = counters[number]
+    for counter in info.pod_class.counters:
         counter.add(row, count)
     for counter in info.owned_counters:
         counter.add(row, count)
-    if counters or info.owned_counters:
+    if info.pod_class.counters or info.owned_counters:
         columns.counted += 1

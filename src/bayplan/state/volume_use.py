@@ -7,13 +7,15 @@ last call. So the data is also correct inside trials.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from bayplan.objects.volumes import Volume
 from bayplan.state.pod_info import PodInfo
 
 if TYPE_CHECKING:
     from bayplan.state.cluster_state import ClusterState
+
+K = TypeVar("K")
 
 
 class VolumeUse:
@@ -70,26 +72,12 @@ class VolumeUse:
         namespace = info.pod.metadata.namespace
         for volume in info.pod.spec.volumes:
             if volume.persistent_volume_claim is None:
-                self._count_disks(volume, row, change)
+                for key in _disk_names(volume):
+                    count_user(self._disk_rows, key, row, change)
                 continue
             name = volume.persistent_volume_claim.claim_name
-            for users, key in ((self.claim_users, f"{namespace}/{name}"), (self.name_users, name)):
-                count = users.get(key, 0) + change
-                if count:
-                    users[key] = count
-                else:
-                    del users[key]
-
-    def _count_disks(self, volume: Volume, row: int, change: int) -> None:
-        for key in _disk_names(volume):
-            rows = self._disk_rows.setdefault(key, {})
-            count = rows.get(row, 0) + change
-            if count:
-                rows[row] = count
-            else:
-                del rows[row]
-                if not rows:
-                    del self._disk_rows[key]
+            _add(self.claim_users, f"{namespace}/{name}", change)
+            _add(self.name_users, name, change)
 
 
 def _disk_names(volume: Volume) -> Iterator[tuple[str, str]]:
@@ -102,6 +90,25 @@ def _disk_names(volume: Volume) -> Iterator[tuple[str, str]]:
         yield "iscsi", volume.iscsi.iqn
     if volume.rbd is not None:
         yield "rbd", volume.rbd.image
+
+
+def _add(users: dict[K, int], key: K, change: int) -> int:
+    """Add to the number of a key's users; return the new number. Keys without users are omitted."""
+    count = users.get(key, 0) + change
+    if count:
+        users[key] = count
+    else:
+        del users[key]
+    return count
+
+
+def count_user(users: dict[K, dict[int, int]], key: K, row: int, change: int) -> bool:
+    """Add (1) or remove (-1) a user of a key on a row; return whether it became the first or was the last user there."""
+    rows = users.setdefault(key, {})
+    count = _add(rows, row, change)
+    if not rows:
+        del users[key]
+    return count == (1 if change > 0 else 0)
 
 
 def moved_rows(state: ClusterState, position: int) -> Collection[int]:
@@ -120,17 +127,15 @@ def pods_with_volumes(state: ClusterState, row: int) -> list[PodInfo]:
 
 def has_volumes(volumes: tuple[Volume, ...]) -> bool:
     """Return whether any of a pod's volumes is a claim, or a disk of a kind that affects scheduling."""
-    for volume in volumes:
-        if volume.persistent_volume_claim is not None or volume.ephemeral is not None:
-            return True
-        if (
-            volume.gce_persistent_disk is not None
-            or volume.aws_elastic_block_store is not None
-            or volume.iscsi is not None
-            or volume.rbd is not None
-            or volume.cinder is not None
-            or volume.azure_disk is not None
-            or volume.portworx_volume is not None
-        ):
-            return True
-    return False
+    return any(
+        volume.persistent_volume_claim is not None
+        or volume.ephemeral is not None
+        or volume.gce_persistent_disk is not None
+        or volume.aws_elastic_block_store is not None
+        or volume.iscsi is not None
+        or volume.rbd is not None
+        or volume.cinder is not None
+        or volume.azure_disk is not None
+        or volume.portworx_volume is not None
+        for volume in volumes
+    )

@@ -3,11 +3,7 @@ from libc.stdint cimport int64_t
 
 from bayplan.state.pod_info cimport PodInfo
 
-# Constants of the module, typed as C numbers.
-cdef int64_t _OFFSET
-cdef Py_ssize_t _CRITERIA
-
-@cython.locals(first=PodInfo, info=PodInfo, priorities=int64_t, number=Py_ssize_t)
+@cython.locals(first=PodInfo, info=PodInfo, priorities=int64_t)
 cpdef void fill(int64_t[:, ::1] table, Py_ssize_t place, list victims, Py_ssize_t violations) except *
 
 cdef class Shortlist:
@@ -16,6 +12,6 @@ cdef class Shortlist:
 
     @cython.locals(
         places=Py_ssize_t[::1], table=int64_t[:, ::1], best=Py_ssize_t[::1], ties=Py_ssize_t, leader=Py_ssize_t, number=Py_ssize_t,
-        place=Py_ssize_t, criterion=Py_ssize_t,
+        place=Py_ssize_t, criterion=Py_ssize_t, criteria=Py_ssize_t,
     )
     cpdef object best(self)

@@ -19,9 +19,6 @@ CRITERIA = ("pdb violations", "highest priority", "sum of priorities", "number o
 
 Infeasible: TypeAlias = Callable[[], Sequence[tuple[Status, list[int]]]]
 
-_OFFSET = PRIORITY_OFFSET
-_CRITERIA = len(CRITERIA)
-
 
 def new_table(places: int) -> Ints:
     """Return an empty table for `fill`: int64[places, criteria]."""
@@ -36,10 +33,9 @@ def fill(table: Any, place: int, victims: list[PodInfo], violations: int) -> Non
         victims: sorted by importance, never empty.
         violations: the number of victims that a disruption budget protects.
     """
-    first, priorities = victims[0], 0
-    for number in range(len(victims)):
-        info = victims[number]
-        priorities += info.priority + _OFFSET
+    first, priorities = victims[0], len(victims) * PRIORITY_OFFSET
+    for info in victims:
+        priorities += info.priority
     table[place, 0] = violations
     table[place, 1] = first.priority
     table[place, 2] = priorities
@@ -91,13 +87,14 @@ class Shortlist:
         found: Index = np.empty(len(places), dtype=np.intp)
         best: Any = found
         ties = leader = 0
+        criteria = table.shape[1]
         for number in range(len(places)):
             place, criterion = places[number], 0
-            while criterion < _CRITERIA and table[place, criterion] == table[leader, criterion]:
+            while criterion < criteria and table[place, criterion] == table[leader, criterion]:
                 criterion += 1
-            if not number or (criterion < _CRITERIA and table[place, criterion] < table[leader, criterion]):
-                leader, ties, criterion = place, 0, _CRITERIA
-            if criterion == _CRITERIA:
+            if not number or (criterion < criteria and table[place, criterion] < table[leader, criterion]):
+                leader, ties, criterion = place, 0, criteria
+            if criterion == criteria:
                 best[ties] = number
                 ties += 1
         return found[:ties]

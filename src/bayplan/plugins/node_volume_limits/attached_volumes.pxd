@@ -17,6 +17,3 @@ cdef class AttachedVolumes:
     @cython.locals(known=list, infos=list, of_pods=list, same=Py_ssize_t)
     cdef void _update_row(self, Py_ssize_t row, bint placed=*) except *
     cdef void _count(self, Py_ssize_t row, object of_pod, Py_ssize_t change) except *
-
-@cython.locals(rows=dict, count=Py_ssize_t)
-cdef bint _add(dict users, str key, Py_ssize_t row, Py_ssize_t change) except -1

@@ -20,7 +20,7 @@ from bayplan.plugins.pod_claims import pod_volumes
 from bayplan.state.arrays import Bools, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import PodInfo
-from bayplan.state.volume_use import moved_rows, pods_with_volumes
+from bayplan.state.volume_use import count_user, moved_rows, pods_with_volumes
 
 NO_LIMIT = 1 << 62
 READ = (PersistentVolumeClaim, PersistentVolume, StorageClass, VolumeAttachment)
@@ -194,10 +194,10 @@ class AttachedVolumes:
     def _count(self, row: int, of_pod: OfPod, change: int) -> None:
         """Add (1) or remove (-1) the volumes of a pod on a row."""
         for name, driver in of_pod.names.drivers.items():
-            if _add(self.rows_of, name, row, change) and name not in self._attached.get(row, ()):
+            if count_user(self.rows_of, name, row, change) and name not in self._attached.get(row, ()):
                 self.counts_of(driver)[row] += change
         for key in of_pod.read:
-            _add(self._readers, key, row, change)
+            count_user(self._readers, key, row, change)
 
     def _of_pod(self, info: PodInfo, *, migrated: bool) -> OfPod:
         catalog, volumes = self._cluster.catalog, pod_volumes(info.pod, shared=True)
@@ -208,14 +208,3 @@ class AttachedVolumes:
                 claim = catalog.get(PersistentVolumeClaim, key)
                 read += [CLAIM + key, VOLUME + (claim.spec.volume_name if claim is not None else "")]
         return OfPod(info, csi_names(volumes, catalog, migrated=migrated, new_pod=False), tuple(read))
-
-
-def _add(users: dict[str, dict[int, int]], key: str, row: int, change: int) -> bool:
-    """Count (1) or discount (-1) a user on a row; return whether it became the first or was the last user there."""
-    rows = users.setdefault(key, {})
-    count = rows[row] = rows.get(row, 0) + change
-    if not count:
-        del rows[row]
-        if not rows:
-            del users[key]
-    return count == (1 if change > 0 else 0)

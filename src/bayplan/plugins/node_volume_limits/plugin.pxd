@@ -9,7 +9,7 @@ cdef class DriverLimit:
     cdef int64_t _fresh
     cdef list _in_use
 
-    @cython.locals(wanted=int64_t, number=Py_ssize_t, rows=dict)
+    @cython.locals(wanted=int64_t, rows=dict)
     cpdef bint exceeded(self, Py_ssize_t row) except -1
 
 cdef class AttachableVolumes(FilterRule):
@@ -22,6 +22,6 @@ cdef class AttachableVolumes(FilterRule):
 
     @cython.locals(attached=AttachedVolumes)
     cpdef bint refresh(self) except -1
-    @cython.locals(migrated=bint, problem=int, verdict=int, number=Py_ssize_t, limit=DriverLimit)
+    @cython.locals(migrated=bint, problem=int, verdict=int, limit=DriverLimit)
     cpdef int filter(self, Py_ssize_t row) except -1
     cdef int _verdict_of_error(self, Py_ssize_t row, int verdict) except -1

@@ -170,8 +170,7 @@ class DriverLimit:
     def exceeded(self, row: int) -> bool:
         """Return whether the node of a row would exceed its limit; False if the pod adds no volumes there."""
         wanted = self._fresh
-        for number in range(len(self._in_use)):
-            rows = self._in_use[number]
+        for rows in self._in_use:
             if row not in rows:
                 wanted += 1
         return wanted > 0 and wanted + self._counts[row] > self._limits[row]
@@ -222,8 +221,7 @@ class AttachableVolumes(FilterRule):
             return problem
         verdict = 0
         if migrated:
-            for number in range(len(self._limits)):
-                limit = self._limits[number]
+            for limit in self._limits:
                 if limit.exceeded(row):
                     verdict = EXCEEDED
                     break

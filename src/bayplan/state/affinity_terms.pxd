@@ -1,3 +1,0 @@
-from bayplan.objects.struct_layouts cimport Pod
-
-cpdef object pod_terms(Pod pod)
