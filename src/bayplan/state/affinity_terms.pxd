@@ -1,0 +1,3 @@
+from bayplan.objects.struct_layouts cimport Pod
+
+cpdef object pod_terms(Pod pod)
