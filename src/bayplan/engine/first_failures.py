@@ -7,6 +7,8 @@ to 320 when all rows are evaluated again.)
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from bayplan.engine.filtered_rows import PASSES
@@ -76,8 +78,7 @@ class FirstFailures:
         self.values = plan.filtered.first_failures()
         self.values[~self.examined] = PASSES
         self.overrides = {}
-        failures, counts = np.unique(self.values[self.values != PASSES], return_counts=True)
-        self.counts = dict(zip(failures.tolist(), counts.tolist(), strict=True))
+        self.counts = Counter(self.values[self.values != PASSES].tolist())
 
     def _evaluate(self, row: int, nominated: NominatedPods) -> None:
         """Evaluate one row, with its nominated pods, if any, and without them."""
