@@ -54,13 +54,12 @@ class NodeTree:
     def order(self, row_of: dict[str, int]) -> Index:
         """Return the rows in visiting order: the first node of each zone, then the second of each zone, and so on."""
         if self._order is None:
-            rounds = [
-                (place, number, row_of[name])
-                for number, names in enumerate(self._zones.values())
-                for place, name in enumerate(names)
-            ]
-            rounds.sort()
-            self._order = np.array([row for _, _, row in rounds], dtype=np.intp)
+            zones = [np.array([row_of[name] for name in names], dtype=np.intp) for names in self._zones.values()]
+            # If there are no nodes, there is nothing to concatenate.
+            zones = zones or [np.zeros(0, dtype=np.intp)]
+            rounds = np.concatenate([np.arange(len(rows)) for rows in zones])
+            # A stable sort keeps the order of the zones in each round.
+            self._order = np.concatenate(zones)[np.argsort(rounds, kind="stable")]
         return self._order
 
     def copy(self) -> NodeTree:
