@@ -26,8 +26,8 @@ COMMON = ("-g0", "-fwrapv", "-ffp-contract=off", "-fno-strict-aliasing", "-DNDEB
 HOT, COLD, QUICK = ("-O3", "-fno-trapping-math"), ("-O1",), ("-Og",)
 """Options for modules with loops over whole arrays (HOT), for `compiles_quickly` (QUICK), for all other modules (COLD).
 
-Modules with calls and attributes compile in half the time at -O1 and run as fast. -Og halves the time again: a create
-takes 2 % more instructions, a simulated pod 1 % (8 % if the core were compiled so, too). Without traps, which Python
+Modules with calls and attributes compile in half the time at -O1 and run as fast. -Og takes a quarter less: a create
+takes 2 % more instructions, a simulated pod 1 % (8 % if the core were compiled at -Og, too). Without traps, which Python
 never enables, loops with conditional float arithmetic are vectorised, too. No result changes.
 """
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from bayplan.engine.assemble import assemble_scheduler
+from bayplan.engine.full_pass import score_over
 from bayplan.engine.plan import Plan
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
@@ -79,6 +80,20 @@ def test_nodes_with_equal_domains_form_one_score_group(keys: list[str], groups: 
     found = plan.specs["PodTopologySpread"].tables.groups
     assert found.count == groups
     assert found.regrouped - NODES == regrouped
+
+
+def test_scores_of_groups_need_prepare_after_another_rule_regrouped_nodes() -> None:
+    plan = schedule({"topologySpreadConstraints": [soft(ZONE), soft(HOSTNAME)]})
+    number = [result.name for result in plan.totals.results].index("PodTopologySpread")
+    result = plan.totals.results[number]
+    normalized = np.zeros_like(result.values)
+    plan.refresh_filters()
+    plan.refresh_scores()
+    result.score_rule.normalize_all(plan.totals.scales[number], result.values, normalized)
+    plan.state.remove_pod("default/p0")
+    score_over(plan, plan.filtered.feasible)
+    with pytest.raises(TypeError, match="need prepare"):
+        result.score_rule.normalize_all(plan.totals.scales[number], result.values, normalized)
 
 
 PREFERRED = {

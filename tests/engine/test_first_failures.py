@@ -17,6 +17,7 @@ from bayplan.engine.queued_pod import uid_of
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.what_if import first_failure_with
 from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.status import ERROR_BIT
 from bayplan.objects.pod import Pod
 from bayplan.state.pod_info import PodInfo
 from bayplan.state.row_log import RowLog
@@ -131,6 +132,14 @@ def test_two_equal_pods_each_fit_only_on_their_nominated_node() -> None:
         found = first_failures(ready(scheduler, pod), scheduler.nominated_pods(pod), log)
         assert np.flatnonzero(found.feasible).tolist() == [rows[name]]
     assert found.full_passes == 1
+
+
+@pytest.mark.parametrize(("verdict", "want"), [(1, False), (ERROR_BIT, True)], ids=["a rejection", "an Error"])
+def test_failures_with_an_error_are_recognised(verdict: int, want: bool) -> None:
+    scheduler = scheduler_of([node("n1", "4")])
+    failures = FirstFailures(ready(scheduler, preemptor("1", 5, "p").obj()), RowLog())
+    failures.counts = {3 << 16 | verdict: 1}
+    assert failures.has_errors() is want
 
 
 def test_a_changed_row_is_reevaluated_alone() -> None:

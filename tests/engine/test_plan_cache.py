@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from bayplan.engine import plan_cache
 from bayplan.engine.plan import Plan
 from bayplan.engine.plan_cache import BYTES_PER_ROW, MAX_PROBATION, PlanCache
 from bayplan.framework.cycle_state import CycleState
@@ -24,7 +23,7 @@ from bayplan.objects.requests import fit_requests
 from bayplan.state.arrays import Codes
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
-from bayplan.testing import PodBuilder, make_pod
+from bayplan.testing import PodBuilder, make_node, make_pod
 from tests.engine.recorders import make_scheduler
 
 
@@ -159,8 +158,23 @@ def test_pods_with_one_spec_and_unique_labels_leave_few_plans_in_memory() -> Non
     assert len(alive()) - before <= MAX_PROBATION
 
 
-def test_the_oldest_templates_are_evicted_beyond_the_memory_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan_cache, "MAX_PROBATION", 0)
+def test_a_growing_cluster_leaves_room_for_fewer_plans_on_probation() -> None:
+    scheduler = make_scheduler(in_tree=("NodeResourcesFit",), nodes=("n1",))
+    plans = PlanCache(scheduler.state, budget_bytes=8 * MAX_PROBATION * BYTES_PER_ROW * scheduler.state.nodes.capacity)
+    cache = (plans, scheduler.profiles["default-scheduler"])
+    before = len(alive())
+    found = []
+    for number in range(2 * MAX_PROBATION + 1):
+        if number == 2 * MAX_PROBATION:
+            found.append(len(alive()) - before)
+            while scheduler.state.nodes.capacity < 8 * 64:
+                scheduler.handle(None, make_node(f"more-{len(scheduler.state.nodes)}").obj(), 0)
+        plan_of(cache, replace(pod().obj(), metadata=replace(pod().obj().metadata, labels={"app": f"a-{number}"})))
+    found.append(len(alive()) - before)
+    assert found == [MAX_PROBATION, MAX_PROBATION // 8]
+
+
+def test_the_oldest_templates_are_evicted_beyond_the_memory_budget() -> None:
     scheduler = make_scheduler(in_tree=("NodeResourcesFit",), nodes=("n1",))
     room = 10
     plans = PlanCache(scheduler.state, budget_bytes=room * BYTES_PER_ROW * scheduler.state.nodes.capacity)
@@ -172,6 +186,7 @@ def test_the_oldest_templates_are_evicted_beyond_the_memory_budget(monkeypatch: 
         # evicted, too.
         for _ in range(3):
             plan_of(cache, item)
+    # Each plan was found again, so none is left on probation.
     assert len(alive()) - before == room
     kept = plan_of(cache, items[-room])
     assert plan_of(cache, items[-room]) is kept

@@ -97,6 +97,16 @@ def test_updates_of_a_pod_in_flight_are_recorded_as_events() -> None:
 # Events and unschedulable pods.
 
 
+def test_an_event_does_nothing_if_no_pod_waits_for_any() -> None:
+    queue, _ = queue_of(P_WAITS_FOR_NODES)
+    queue.add(pod("a"), 0)
+    assert queue.move_all(NODE_ADD, None, None, 0) == 0
+    assert places(queue) == {"active": "a"}
+    popped(queue)
+    assert queue.move_all(NODE_ADD, None, None, 0) == 0
+    assert sum(isinstance(each, InFlightEvent) for each in queue._in_flight) == 1
+
+
 def test_an_event_moves_only_pods_whose_plugin_registered_it() -> None:
     queue, known = queue_of(P_WAITS_FOR_NODES, (ASSIGNED_POD_ADD, "Q", None))
     for name in "abc":

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from bayplan.formats import schema as schema_module
 from bayplan.formats.schema import MIN_DECODER_BYTES, schema, unknown_fields
 
 PADDING = b" " * MIN_DECODER_BYTES
@@ -38,3 +39,13 @@ def test_fast_and_slow_search_agree_for_every_kind() -> None:
         api_version, _, kind = name.rpartition("/")
         document = {"apiVersion": api_version, "kind": kind, "metadata": {"nam": "x"}}
         assert unknown_fields(document, PADDING + json.dumps(document).encode()) == unknown_fields(document)
+
+
+def test_only_large_inputs_make_a_decoder() -> None:
+    raw = json.dumps(POD).encode()
+    schema_module._bytes_seen.clear()
+    schema_module._strict_decoder.cache_clear()
+    unknown_fields(POD, raw)
+    assert schema_module._strict_decoder.cache_info().misses == 0
+    unknown_fields(POD, PADDING + raw)
+    assert schema_module._strict_decoder.cache_info().misses == 1

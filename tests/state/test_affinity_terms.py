@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from bayplan.objects.pod import Pod
 from bayplan.state import affinity_terms
-from bayplan.state.affinity_terms import pod_terms
+from bayplan.state.affinity_terms import MAX_OBJECTS, pod_terms
 from bayplan.testing import make_pod
 
 
@@ -48,9 +48,10 @@ def test_terms_of_the_same_affinity_object_are_not_encoded_again() -> None:
     assert pod_terms(moved) is not known
 
 
-def test_affinity_objects_of_pods_that_are_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(affinity_terms, "MAX_LATEST", 3)
-    affinity_terms._LATEST.clear()
-    for number in range(20):
-        pod_terms(near(f"p{number}"))
-        assert 1 <= len(affinity_terms._LATEST) <= 3
+def test_affinity_objects_of_deleted_pods_are_forgotten() -> None:
+    template = near("a")
+    assert template.spec.affinity is not None
+    for _ in range(MAX_OBJECTS + 10):
+        affinity = replace(template.spec.affinity)
+        pod_terms(replace(template, spec=replace(template.spec, affinity=affinity)))
+        assert 1 <= len(affinity_terms._TERMS_BY_ID) <= MAX_OBJECTS

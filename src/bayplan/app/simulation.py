@@ -110,7 +110,7 @@ def read_run_files(*, workload: Path | None, autoscaler: Path | None, deschedule
     )
 
 
-# Most simulations have neither an autoscaler nor a descheduler, so these functions import them.
+# Most simulations have neither an autoscaler nor a descheduler, so their modules are imported only here.
 
 
 def _read_autoscaler(path: Path) -> AutoscalerConfiguration:

@@ -237,6 +237,7 @@ def load_time_zone(name: str | None) -> tzinfo:
     """
     if not name or name == "UTC":
         return UTC
+    # Imported here, because simulations rarely need it.
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
     try:

@@ -254,6 +254,7 @@ class ControllerManager:
                 raise
             # A bug of one controller must not stop the others, nor the API.
             name = f"{type(work[0]).__name__} {work[1]}"
+            # Imported here, because simulations rarely need it.
             import logging
 
             logging.getLogger("bayplan.controllers").exception("controller %s", name)

@@ -198,5 +198,6 @@ def _unfinished(item: KubernetesObject | None) -> Pod | None:
     """Return a pod that is not finished; None for anything else."""
     if not isinstance(item, Pod):
         return None
+    # The .pxd declares the type of `pod`, so that its fields are read directly.
     pod = item
     return None if pod.status.phase in FINISHED else pod

@@ -1,6 +1,6 @@
 """A heap of pods with removal in constant time.
 
-Removal leaves the entry in the heap; an entry counts only while it is the current one of its pod.
+Removal leaves the entry behind; an entry counts only while it is the current one of its pod.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ Entry: TypeAlias = tuple[SortKey, int, QueuedPod]
 class PodHeap:
     """Pods by ``namespace/name``, and in the order of (sort key, sequence).
 
-    Most pods come in order: each that belongs after all others is appended to a queue, and only the others go to the heap.
+    Most pods are pushed in order: a pod that belongs after the last one in the queue is appended to it, and only the other
+    pods go to the heap.
     """
 
     def __init__(self) -> None:
@@ -46,11 +47,12 @@ class PodHeap:
         """Add a pod, or move a pod with the same key to a new position."""
         self.discard(queued.key)
         entry = (sort_key, queued.sequence, queued)
-        self._entries[queued.key] = entry
+        # Compiled modules support no negative indices.
         if not self._in_order or self._in_order[len(self._in_order) - 1] < entry:
             self._in_order.append(entry)
         else:
             heappush(self._heap, entry)
+        self._entries[queued.key] = entry
 
     def pop(self) -> QueuedPod | None:
         """Remove and return the first pod; None if there is none."""
@@ -71,7 +73,7 @@ class PodHeap:
         return None if entry is None else entry[2]
 
     def _first(self) -> Entry | None:
-        """Drop entries that no longer count from both ends, and return the first of the others; None if there is none."""
+        """Drop outdated entries at the front of the queue and of the heap; return the first current one, or None."""
         while self._in_order and not self._counts(self._in_order[0]):
             self._in_order.popleft()
         while self._heap and not self._counts(self._heap[0]):

@@ -25,9 +25,9 @@ BYTES_PER_ROW = 48
 """Approximate size per row of a plan and the results that only it needs."""
 
 MAX_PROBATION = 64
-"""Number of plans on probation: their signature occurred only once, so they must not evict the plans of templates.
+"""Maximum number of plans on probation: their signature occurred only once, so they must not evict the plans of templates.
 
-A pod of the same kind finds such a plan and adapts it, or shares its specs.
+A pod of the same kind adapts such a plan, or shares its specs. In large clusters their limit is an eighth of the budget.
 """
 
 MAX_REMEMBERED = 8192
@@ -37,7 +37,9 @@ NO_RESOURCES = ResourceRequirements()
 
 
 class PlanCache:
-    """Finds or compiles the plan of a pod. `budget_bytes` is the approximate limit of the memory of all plans.
+    """Finds or compiles the plan of a pod.
+
+    `budget_bytes` is the approximate limit of the memory of cached plans; those on probation take an eighth more.
 
     Attributes:
         compiled: number of compiled plans. All counts are for measurements.
@@ -114,7 +116,8 @@ class PlanCache:
                     self._remembered.popitem(last=False)
                 self._probation[signature] = plan
                 plan.signature = signature
-                if len(self._probation) > min(MAX_PROBATION, max(self._max_plans() // 8, 4)):
+                # The cluster may have grown, so that several plans are too many now.
+                while len(self._probation) > min(MAX_PROBATION, max(self._max_plans() // 8, 4)):
                     self._probation.popitem(last=False)
                 return plan
         self._plans[signature] = plan

@@ -84,7 +84,7 @@ class PreparedPlugins:
             if spec is not self._specs[number]:
                 self._specs[number] = spec
                 self._answers[number] = _UNKNOWN
-                # `value`, a property in Python, takes ten times as long.
+                # `_value_` skips the property `value`, which takes ten times as long.
                 self._reads[number] = self._reads_of(plugin, spec)._value_ & ~_NODES
             self._all_reads |= self._reads[number]
         self._is_adapted = True

@@ -21,9 +21,8 @@ from bayplan.state.cluster_state import ClusterState
 _PLACEMENTS = (Reads.USAGE | Reads.PORTS).value
 _OBJECTS = (Reads.OBJECTS | Reads.COUNTERS | Reads.CATALOG).value
 
-
 _NO_REFRESH: Any = vars(Rule)["refresh"]
-"""`Rule.refresh` does nothing, but calling it for a rule in plain Python takes longer than comparing params."""
+"""`Rule.refresh`, which does nothing. It is not called, because calls of rules in plain Python take long."""
 
 
 class RuleResult:
@@ -45,7 +44,7 @@ class RuleResult:
     """
 
     def __init__(self, plugin: Plugin[Any], spec: Any, rule: Rule, state: ClusterState, reads: Reads) -> None:
-        # `value`, a property in Python, takes ten times as long.
+        # `_value_` skips the property `value`, which takes ten times as long.
         read = reads._value_
         self.plugin: Any = plugin
         self.name = plugin.name

@@ -61,7 +61,7 @@ class Sample:
     def best(self, total: Any) -> tuple[int, UnsortedRows]:
         """Return the highest total (int64[capacity]; -1: not feasible) of these rows, and the rows that have it.
 
-        They are valid until the next call.
+        The returned rows are reused by the next call.
         """
         rows, chosen, highest, ties = self.rows, self._ties, 0, 0
         best = chosen.rows
@@ -122,8 +122,8 @@ class NodeSampling:
         found = visited = 0
         place = self.next_start % count if count else 0
         while visited < count and found <= wanted:
-            # The next rows cannot hold more feasible ones than needed, so the loop over them has no branches: it writes
-            # every row, and overwrites it with the next one unless it is feasible.
+            # The next `wanted + 1 - found` rows can't have more feasible rows than needed. So the loop over them has no
+            # branches: it writes every row, but moves on only after a feasible one.
             start, end = place, min(place + wanted + 1 - found, place + count - visited, count)
             for place in range(start, end):
                 row = visits[place]

@@ -4,7 +4,7 @@ ryaml (serde-yaml, a translation of libyaml to Rust) parses two to three times a
 resolves plain scalars by YAML 1.2. Its result is used only if both dialects must agree: no merge keys, tags, directives
 or infinities, and nothing in the result that kubectl could have read differently (`0777`, `yes` and `1_000` as strings,
 floats, integers beyond 64 bits, keys that were floats). In all other cases, and if ryaml rejects the text,
-`bayplan.formats.yaml_text` parses it, which is always right and needs only PyYAML. A test checks that both agree.
+`bayplan.formats.yaml_nodes` parses it, which is always right and needs only PyYAML. A test checks that both agree.
 """
 
 import importlib

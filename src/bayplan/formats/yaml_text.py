@@ -1,8 +1,9 @@
 """Parse YAML text into plain data as kubectl does. Independent of Kubernetes objects, files and JSON text.
 
 kubectl reads YAML with sigs.k8s.io/yaml: a port of libyaml (YAML 1.1 grammar), its own resolution of plain scalars, and
-a conversion to JSON. PyYAML's C parser is libyaml itself, so grammar and anchors are equal by construction. This module
-replaces PyYAML's resolver and constructor (which are slow, and for another dialect) with kubectl's rules:
+a conversion to JSON. PyYAML's C parser is libyaml itself, so grammar and anchors are equal by construction.
+`bayplan.formats.yaml_nodes` replaces PyYAML's resolver and constructor (which are slow, and for another dialect) with
+kubectl's rules:
 
 - `y`, `yes`, `on`, `true` ... are booleans; `0777`, `0o777`, `0x1f`, `0b1`, `1_000` are integers; `1:30` and timestamps
   are strings; floats with integral values become integers (JSON makes no difference).
@@ -10,8 +11,8 @@ replaces PyYAML's resolver and constructor (which are slow, and for another dial
 - Merge keys apply at their position: `<<` overwrites earlier keys, and later keys overwrite its values.
 - Of duplicate keys the last one counts; `Parsed.duplicates` lists them.
 
-`bayplan.formats.yaml_nodes` does this. It is imported only if a text needs it, because importing PyYAML takes as long as
-reading hundreds of manifests with `bayplan.formats.yaml_fast`.
+It is imported only if `bayplan.formats.yaml_fast` can't read a text, because importing PyYAML takes as long as reading
+hundreds of manifests.
 """
 
 import re

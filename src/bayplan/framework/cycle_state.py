@@ -32,7 +32,7 @@ class CycleState:
     def read(self, key: str, kind: type[T]) -> T | None:
         """Return the item under a key, or None if there is none or it has another type."""
         item = self._data.get(key)
-        # `isinstance` takes long, and most pods have nothing under most keys.
+        # Most pods have nothing under most keys, and comparing with None takes less time than `isinstance`.
         return item if item is not None and isinstance(item, kind) else None
 
     def delete(self, key: str) -> None:

@@ -438,4 +438,5 @@ def _all_match(terms: Sequence[AffinityTerm], pod: Pod) -> bool:
     if not terms:
         return False
     namespace, labels = pod.metadata.namespace, pod.metadata.labels
+    # A list, because generators take longer in compiled code, and pods have few terms.
     return not [term for term in terms if not term.matches(namespace, labels, {})]

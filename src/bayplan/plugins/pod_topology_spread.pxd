@@ -27,6 +27,7 @@ cdef class SoftSpread(ScoreRule):
     cdef object _spread_tables
     cdef list _tables
     cdef SpreadGroups _groups
+    cdef Py_ssize_t _regrouped
     cdef int64_t[::1] _raw, _normalized
     cdef uint8_t[::1] _has_feasible, _seen
     cdef bint _some_not_scored

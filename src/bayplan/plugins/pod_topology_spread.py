@@ -317,6 +317,7 @@ class SoftSpread(ScoreRule):
         self._spread_tables = spread_tables
         self._tables: list[ConstraintTable] = []
         self._groups: Any = None
+        self._regrouped = -1
         # By group: the raw score, the normalised score, and whether it has feasible nodes.
         self._raw: Any = np.zeros(0, dtype=np.int64)
         self._normalized: Any = self._raw
@@ -338,6 +339,7 @@ class SoftSpread(ScoreRule):
             table.sums.refresh()
         self._groups = tables.groups
         self._groups.refresh(self.columns.capacity, self.columns.count)
+        self._regrouped = self._groups.regrouped
         size = self._find_feasible_groups(feasible)
         for number in range(len(self._tables)):
             table = self._tables[number]
@@ -418,8 +420,8 @@ class SoftSpread(ScoreRule):
             raw[row] = scores[of_row[row]]
 
     def _check_prepared(self) -> None:
-        if self._groups is None or len(self._raw) != len(self._groups.scored):
-            raise TypeError("score() needs prepare(): groups are unknown, or have changed since")
+        if self._groups is None or self._regrouped != self._groups.regrouped:
+            raise TypeError("scores need prepare(): groups are unknown, or have changed since")
 
     def scale(self, raw: Ints, feasible: Flags) -> Params:
         """Return the smallest and largest score of the scored feasible nodes, and which nodes are not scored, as bytes.
@@ -450,9 +452,9 @@ class SoftSpread(ScoreRule):
         return go.quotient(go.mul(MAX_NODE_SCORE, go.sub(go.add(largest, smallest), raw)), largest)
 
     def normalize_all(self, scale: Scale, raw: Ints, normalized: Ints) -> None:
-        """Write the normalised scores of all rows: those of their groups, if `raw` is the result of this rule's `score_all`.
+        """Write the normalised scores of all rows from those of their groups; `raw` is the result of this rule's `score_all`.
 
-        Decisions rebuilt from records normalise recorded scores with a new rule, which has no groups.
+        A rule that was never prepared has no groups: decisions rebuilt from records use one, which normalises each row.
         """
         if self._groups is None:
             ScoreRule.normalize_all(self, scale, raw, normalized)
@@ -469,6 +471,7 @@ class SoftSpread(ScoreRule):
 
     def _normalize_groups(self, scale: Scale) -> Any:
         """Return the normalised score of each group."""
+        self._check_prepared()
         for group in range(self._groups.count):
             ignored = scale[2] and not self._groups.scored[group]
             self._normalized[group] = 0 if ignored else self._normalize_score(scale, self._raw[group])

@@ -155,7 +155,7 @@ class SpreadGroups:
         parts: int64[groups * constraints], by group and constraint the domain, or with `by_node` the number of pods on
             the node; -1 without the key.
         scored: uint8[groups], whether the nodes of the group are scored.
-        regrouped: how often a row was assigned to a group; for measurements.
+        regrouped: how often a row was assigned to a group; scores of groups are valid until it changes.
     """
 
     def __init__(self, tables: list[ConstraintTable], requires_all_keys: bool, node_log: RowLog) -> None:

@@ -70,9 +70,14 @@ class PodTerms(msgspec.Struct, frozen=True):
 
 NO_TERMS = PodTerms()
 
-MAX_LATEST = 65536
-_LATEST: dict[int, tuple[Affinity, str, PodTerms]] = {}
-"""The terms of the affinity objects seen last, with these objects, by their `id`: encoding one takes 6,000 instructions."""
+MAX_OBJECTS = 4096
+"""Maximum number of affinity objects in `_TERMS_BY_ID`. It is cleared when full, because it keeps objects of deleted pods."""
+
+_TERMS_BY_ID: dict[int, tuple[Affinity, str, PodTerms]] = {}
+"""By `id` of an affinity object: the object, which keeps its `id` while it is here, a namespace, and the terms.
+
+Encoding an affinity object takes 6,000 instructions.
+"""
 
 _encode, _decode = (
     msgspec.msgpack.Encoder().encode,
@@ -89,14 +94,14 @@ def pod_terms(pod: Pod) -> PodTerms:
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return NO_TERMS
     namespace = pod.metadata.namespace
-    known = _LATEST.get(id(affinity))
+    known = _TERMS_BY_ID.get(id(affinity))
     if known is not None and known[0] is affinity and known[1] == namespace:
         return known[2]
     # Node affinity is not part of the cache key: in pods of a DaemonSet it names the node, so it would differ for each.
     found = _pod_terms(namespace, _encode((affinity.pod_affinity, affinity.pod_anti_affinity)))
-    if len(_LATEST) >= MAX_LATEST:
-        _LATEST.clear()
-    _LATEST[id(affinity)] = (affinity, namespace, found)
+    if len(_TERMS_BY_ID) >= MAX_OBJECTS:
+        _TERMS_BY_ID.clear()
+    _TERMS_BY_ID[id(affinity)] = (affinity, namespace, found)
     return found
 
 
