@@ -13,7 +13,7 @@ from building.modules import ROOT
 
 from tests.missing import missing
 
-HINT = "Compiling takes some minutes, once; BAYPLAN_UNCOMPILED=1 skips it.\n"
+HINT = "Compiling takes a minute or more, once; BAYPLAN_UNCOMPILED=1 skips it.\n"
 
 
 @pytest.mark.parametrize(
