@@ -32,6 +32,7 @@ cdef class Simulator:
     cdef void _operate(self, object operation, object now_ns) except *
     @cython.locals(scheduler=Scheduler, counters=Counters, change=ChangeEvent)
     cdef void _take(self, object changes, object now_ns) except *
+    @cython.locals(scheduler=Scheduler)
     cdef void _empty_queue(self, object now_ns) except *
     @cython.locals(counters=Counters, timeline=PodTimeline)
     cdef void _note(self, object report) except *

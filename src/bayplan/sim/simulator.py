@@ -401,9 +401,9 @@ class Simulator:
     # Actions of the scheduler.
 
     def _empty_queue(self, now_ns: int) -> None:
-        schedule_one = self.scheduler.schedule_one
+        scheduler = self.scheduler
         budget = _MAX_ROUNDS + _MAX_ATTEMPTS * len(self.cluster.store.pods)
-        while (report := schedule_one(now_ns)) is not None:
+        while (report := scheduler.schedule_one(now_ns)) is not None:
             self._note(report)
             self._execute(report.actions, now_ns)
             if self._progress is not None:
