@@ -25,9 +25,11 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
 
-run: compiled ## run a cluster with the bundled example and report on it; Ctrl-C ends it (ARGS="..." is passed on, e.g. --once)
+run: $(VENV)/.ready ## run a cluster with the bundled example and report on it; Ctrl-C ends it (ARGS="..." is passed on, e.g. --once)
 	@echo "To use the command bayplan in this shell: . $(BIN)/activate"
-	@$(BIN)/python -m bayplan up $(EXAMPLE) $(ARGS)
+	@test -n "$(BAYPLAN_UNCOMPILED)" || $(BIN)/python -m building --if-possible || { \
+		echo "Running uncompiled, several times slower, because compiling failed." >&2; export BAYPLAN_UNCOMPILED=1; }; \
+	$(BIN)/python -m bayplan up $(EXAMPLE) $(ARGS)
 
 build: $(VENV)/.ready ## compile the modules that have a .pxd (docs/compiled.md); fails if nothing here can compile
 	@$(BIN)/python -m building
@@ -37,8 +39,6 @@ build-checked: $(VENV)/.ready-dev ## run the tests of compiled modules with chec
 	@$(BIN)/python -m building.checked $(ARGS)
 
 compiled: $(VENV)/.ready ## compile if a compiler works, and say so if none does (BAYPLAN_UNCOMPILED=1 leaves it out)
-	@test -n "$(BAYPLAN_UNCOMPILED)" || test -d src/bayplan/_compiled || \
-		echo "Compiling takes a minute or more, once; BAYPLAN_UNCOMPILED=1 skips it." >&2
 	@test -n "$(BAYPLAN_UNCOMPILED)" || $(BIN)/python -m building --if-possible
 
 test: $(VENV)/.ready-dev ## do all that continuous integration does

@@ -7,8 +7,10 @@ import sys
 import time
 
 from building.compilers import NoCompilerError, find_compiler
-from building.extensions import BuildError, build, discard, is_current
+from building.extensions import BuildError, build, discard, folder_of, is_current
 from building.modules import CHECKED, ROOT, TAG, all_variants, checkout_sources, variant_of_this_machine
+
+HINT = "Compiling takes a minute or more, once; BAYPLAN_UNCOMPILED=1 leaves it out of make run, test and bench."
 
 
 def main() -> int:
@@ -28,6 +30,8 @@ def main() -> int:
             discard(checkout_sources(), checked=options.checked)
             print(f"Running uncompiled, several times slower: {problem}", file=sys.stderr)
         return 0 if options.if_possible else 1
+    if not folder_of(checkout_sources(), variants[0]).exists():
+        print(HINT, file=sys.stderr, flush=True)
     try:
         count = build(checkout_sources(), compiler, ROOT / "build" / "compiled" / TAG, variants)
     except BuildError as problem:

@@ -8,28 +8,55 @@ import subprocess
 import sys
 from pathlib import Path
 
+import building.__main__ as program
 import pytest
 from building.modules import ROOT
 
 from tests.missing import missing
 
-HINT = "Compiling takes a minute or more, once; BAYPLAN_UNCOMPILED=1 skips it.\n"
+# Fails to compile, and reports how a command runs.
+FAILS = """#!/bin/sh
+case "$*" in
+*building*) exit 1 ;;
+*) echo "$2 ${BAYPLAN_UNCOMPILED:-compiled}" ;;
+esac
+"""
+COMPILES = '#!/bin/sh\necho "$2 ${BAYPLAN_UNCOMPILED:-compiled}"\n'
+FAILED = "Running uncompiled, several times slower, because compiling failed."
 
 
 @pytest.mark.parametrize(
-    ("folder", "uncompiled", "want"),
+    ("python", "uncompiled", "out", "err"),
     [
-        pytest.param("src", "", HINT, id="nothing is compiled yet"),
-        pytest.param("src/bayplan/_compiled", "", "", id="something is compiled"),
-        pytest.param("src", "1", "", id="BAYPLAN_UNCOMPILED is set"),
+        pytest.param(COMPILES, "", ["building compiled", "bayplan compiled"], [], id="compiling succeeds"),
+        pytest.param(FAILS, "", ["bayplan 1"], [FAILED], id="compiling fails"),
+        pytest.param(COMPILES, "1", ["bayplan 1"], [], id="BAYPLAN_UNCOMPILED is set"),
     ],
 )
-def test_the_first_compilation_prints_how_to_skip_it(folder: str, uncompiled: str, want: str, tmp_path: Path) -> None:
+def test_make_run_compiles_if_possible(
+    python: str, uncompiled: str, out: list[str], err: list[str], tmp_path: Path
+) -> None:
     if shutil.which("make") is None:
         missing("make is not installed")
-    (tmp_path / folder).mkdir(parents=True)
-    done = _make("compiled", tmp_path, python="#!/bin/sh\n", BAYPLAN_UNCOMPILED=uncompiled)
-    assert (done.returncode, done.stderr) == (0, want)
+    done = _make("run", tmp_path, python=python, BAYPLAN_UNCOMPILED=uncompiled)
+    assert done.returncode == 0
+    assert [line for line in done.stdout.splitlines() if not line.startswith("To use")] == out
+    assert [line for line in done.stderr.splitlines() if not line.startswith("make")] == err
+
+
+@pytest.mark.parametrize("exists", [False, True], ids=["nothing is compiled yet", "something is compiled"])
+def test_the_first_compilation_prints_how_to_skip_it(
+    exists: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "compiled"
+    if exists:
+        folder.mkdir()
+    monkeypatch.setattr(program, "find_compiler", lambda **_: None)
+    monkeypatch.setattr(program, "folder_of", lambda *_: folder)
+    monkeypatch.setattr(program, "build", lambda *_: 0)
+    monkeypatch.setattr(sys, "argv", ["building", "--if-possible"])
+    assert program.main() == 0
+    assert capsys.readouterr().err == ("" if exists else f"{program.HINT}\n")
 
 
 def test_building_a_wheel_shows_the_progress_of_the_compilation(tmp_path: Path) -> None:
