@@ -324,13 +324,8 @@ class Scheduler:
         victims: tuple[str, ...] = (),
     ) -> None:
         """Record how an attempt ended."""
-        key, attempts = queued.key, queued.attempts
-        if result is None:
-            record = Record(now_ns, key, attempts, outcome, node, 0, 0, 0, 0, message, nominated, victims)
-        else:
-            feasible, evaluated = result.feasible_nodes, result.evaluated_nodes
-            ties, total = len(result.ties), result.total
-            record = Record(
-                now_ns, key, attempts, outcome, node, feasible, evaluated, ties, total, message, nominated, victims
-            )
+        counts = (0, 0, 0, 0)
+        if result is not None:
+            counts = (result.feasible_nodes, result.evaluated_nodes, len(result.ties), result.total)
+        record = Record(now_ns, queued.key, queued.attempts, outcome, node, *counts, message, nominated, victims)
         self.records.add(record, plan, result)
