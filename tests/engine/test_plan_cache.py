@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
 from weakref import WeakSet
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 
 from bayplan.engine.plan import Plan
 from bayplan.engine.plan_cache import BYTES_PER_ROW, MAX_PROBATION, PlanCache
+from bayplan.engine.rule_result import FilterResult, RuleResult, ScoreResult
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.node_info import NodeInfo
 from bayplan.framework.per_node_plugin import PerNodePlugin
@@ -257,36 +259,54 @@ def item_cpu(item: Pod) -> int:
 
 
 @pytest.mark.parametrize(
-    ("pods", "want"),
+    ("pods", "runs"),
     [
         pytest.param(
             [pod(cpu=f"{number + 1}m").obj() for number in range(10)],
-            {"NodeResourcesFit": False, "TaintToleration": True},
+            {"NodeResourcesFit": 10, "TaintToleration": 1},
             id="pods that differ in requests share what does not look at them",
         ),
         pytest.param(
             [claiming(f"c{number}") for number in range(10)],
-            {"NodeResourcesFit": True, "TaintToleration": True},
+            {"NodeResourcesFit": 1, "TaintToleration": 1},
             id="pods that differ in claims share what requests decide, too",
         ),
     ],
 )
-def test_a_plan_used_once_is_adapted_to_the_next_similar_pod(pods: list[Pod], want: dict[str, bool]) -> None:
+def test_a_plan_used_once_is_adapted_to_the_next_similar_pod(pods: list[Pod], runs: dict[str, int]) -> None:
     scheduler = make_scheduler(in_tree=("NodeResourcesFit", "TaintToleration"), nodes=("n1", "n2", "n3"))
     plans = scheduler.plans
-    results = []
-    for item in pods:
+    results: dict[int, RuleResult] = {}
+    for number, item in enumerate(pods):
         plan = plan_of((plans, scheduler.profiles["default-scheduler"]), item)
         plan.run_pre_filter_plugins(CycleState())
         plan.refresh_filters()
         plan.refresh_scores()
         assert (plan.pod, plan.specs["NodeResourcesFit"].requests[0].amount) == (item, item_cpu(item))
-        results.append({result.name: result for result in (*plan.filtered.results, *plan.totals.results)})
-        assert plan.filtered.combined == (1 if all(want.values()) else len(results))
+        results.update({id(result): result for result in (*plan.filtered.results, *plan.totals.results)})
+        assert plan.filtered.combined == min(number + 1, max(runs.values()))
     assert (plans.compiled, plans.shared, plans.adapted) == (len(pods), len(pods) - 1, len(pods) - 1)
-    for name, same in want.items():
-        assert (results[0][name] is results[-1][name]) is same
-        assert results[-1][name].epoch == 1
+    for kind in (FilterResult, ScoreResult):
+        found = [result for result in results.values() if isinstance(result, kind)]
+        # The first plan's results could have been shared; those made for the second pod are adapted to all others.
+        assert Counter(result.name for result in found) == {name: min(count, 2) for name, count in runs.items()}
+        assert {name: sum(each.epoch for each in found if each.name == name) for name in runs} == runs
+
+
+def test_plans_share_the_results_of_a_plan_that_is_used_again() -> None:
+    scheduler = make_scheduler(in_tree=("NodeResourcesFit",), nodes=("n1",))
+    cache = (scheduler.plans, scheduler.profiles["default-scheduler"])
+    plans = []
+    for name, cpu in (("a", "1"), ("b", "2"), ("c", "2"), ("d", "3"), ("e", "2")):
+        item = pod(name, cpu=cpu).label(app="other" if name == "e" else "web").obj()
+        plan = plan_of(cache, item)
+        plan.run_pre_filter_plugins(CycleState())
+        plan.refresh_filters()
+        plans.append(plan)
+    assert scheduler.plans.adapted == 1
+    assert plans[1] is plans[2]
+    assert plans[4].filtered.results[0] is plans[1].filtered.results[0]
+    assert plans[3].filtered.results[0] is not plans[1].filtered.results[0]
 
 
 def test_an_adapted_plan_finds_the_feasible_nodes_of_each_pod() -> None:
@@ -335,8 +355,19 @@ class KnowsAmounts(PreFilterPlugin[AmountSpec], FilterPlugin[AmountSpec]):
         return ("the params are those of another pod",)
 
 
-def test_an_adapted_plan_passes_new_params_even_if_equal_to_the_previous_ones() -> None:
-    scheduler = make_scheduler(KnowsAmounts, in_tree=("NodeResourcesFit",), nodes=("n1", "n2"))
+class KnowsOneAmount(KnowsAmounts):
+    SAME = PreFilterResult((Amount("same"),))
+
+    def pre_filter(self, spec: AmountSpec, cluster: ClusterState, state: CycleState) -> PreFilterResult:
+        return self.SAME
+
+    def filter(self, spec: AmountSpec, params: Params | None, rows: Rows) -> Codes:
+        return np.full(len(rows), params is not self.SAME.params, dtype=np.uint16)
+
+
+@pytest.mark.parametrize("plugin", [KnowsAmounts, KnowsOneAmount], ids=["equal ones", "the same ones"])
+def test_an_adapted_plan_passes_the_params_of_each_pod(plugin: type[KnowsAmounts]) -> None:
+    scheduler = make_scheduler(plugin, in_tree=("NodeResourcesFit",), nodes=("n1", "n2"))
     for number in range(4):
         scheduler.handle(None, pod(f"p{number}", cpu=f"{number + 1}m").obj(), 0)
         report = scheduler.schedule_one(0)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from bayplan.engine.rule_result import FilterResult, RuleSet
+from bayplan.framework.plugin import Reads
 from bayplan.framework.rule import FilterRule
 from bayplan.state.columns import Columns
 from tests.engine.recorders import make_scheduler
@@ -51,13 +52,13 @@ class Inherits(Outdated):
 
 @pytest.mark.parametrize("kind", [Outdated, Inherits], ids=["its own", "that of a base"])
 def test_each_use_of_a_result_calls_the_refresh_of_its_rule(kind: type[Outdated]) -> None:
-    scheduler = make_scheduler(in_tree=("NodeResourcesFit",), nodes=("n1",))
-    plugin = scheduler.profiles["default-scheduler"].plugins["NodeResourcesFit"]
-    rule = kind(scheduler.state.columns)
-    result = FilterResult(plugin, SimpleNamespace(), rule, scheduler.state)
+    state = make_scheduler(in_tree=("NodeResourcesFit",), nodes=("n1",)).state
+    rule = kind(state.columns)
+    plugin: Any = SimpleNamespace(name="Custom", reads=Reads.NODES, filter_rule=lambda *_: rule)
+    result = FilterResult(plugin, SimpleNamespace(), state)
     found = []
     for _ in range(4):
-        result.refresh((), np.ones(scheduler.state.nodes.capacity, dtype=np.uint8))
+        result.refresh((), np.ones(state.nodes.capacity, dtype=np.uint8))
         found.append((rule.refreshed, int(result.values[0])))
     # The rule runs on the first use, and when `refresh` returns True.
     assert found == [(1, 1), (2, 2), (3, 2), (4, 4)]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from bayplan.engine.rule_result import RuleResults
+from bayplan.engine.rule_result import FilterResult, RuleResults
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import PreFilterResult
 from bayplan.framework.status import ERROR_BIT, UNRESOLVABLE_BIT
@@ -76,7 +76,7 @@ class SharedPluginResults:
             spec = plugin.compile(pod, self.state)
             answer = plugin.pre_filter(spec, self.state, CycleState())
             if isinstance(answer, PreFilterResult):
-                result = found[plugin.name] = self.results.filter_result(plugin, spec)
+                result = found[plugin.name] = self.results.result(FilterResult, plugin, spec)
                 result.refresh(answer.params, None)
                 self.held.append(result)
         return found

@@ -6,7 +6,7 @@ proportional to the changes since its last use: the change logs name the rows, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from bayplan.engine.filtered_rows import FilteredRows
 from bayplan.engine.preparation import PreFilters, PreparationOutcome, PreScores
-from bayplan.engine.rule_result import RuleResult, RuleResults
+from bayplan.engine.rule_result import FilterResult, RuleResult, RuleResults, ScoreResult
 from bayplan.engine.select_host import Sample
 from bayplan.engine.totals import Totals
 from bayplan.framework.cycle_state import CycleState
@@ -102,24 +102,41 @@ class Plan:
             self.footprint = self._footprint_of(pod)
         self.pre_filters.adapt(self.specs)
         self.pre_scores.adapt(self.specs)
-        self.filtered.rules.replace(self._current(self.filtered.results, stale, self._shared.filter_result))
-        self.totals.replace(self._current(self.totals.results, stale, self._shared.score_result))
+        self.filtered.rules.replace(self._adapted(self.filtered.results, stale))
+        self.totals.replace(self._adapted(self.totals.results, stale))
         # A scorer's error may depend on its spec.
         self._pre_score_seen = None
         self.failure = self.first_failed = self.dry_run = None
         self.histories = {}
 
+    def share_results(self) -> None:
+        """Let other plans use the results of this plan, which is not adapted any more."""
+        for result in (*self.filtered.results, *self.totals.results):
+            self._shared.share(result)
+
     def _footprint_of(self, pod: Pod) -> Footprint:
         earlier_sums = self.profile.sums_before_binding if repeats_overhead(pod) else 0
         return self.state.footprint(pod, earlier_sums=earlier_sums)
 
-    def _current(self, results: list[Any], stale: Collection[str], find: Callable[[Any, Any], Any]) -> list[Any]:
-        """Return the results for the plan's current pod: with `find` for the `stale` plugins whose key has changed."""
-        specs = self.specs
-        return [
-            it if it.name not in stale or specs[it.name].key == it.spec.key else find(it.plugin, specs[it.name])
-            for it in results
-        ]
+    def _adapted(self, results: list[Any], stale: Collection[str]) -> list[Any]:
+        """Return the results for the plan's current pod.
+
+        Those of the `stale` plugins whose key has changed are adapted, or replaced if other plans may use them.
+        """
+        found = []
+        for result in results:
+            spec = self.specs[result.name]
+            if result.name not in stale or spec.key == result.spec.key:
+                found.append(result)
+            else:
+                known = self._shared.get(type(result), result.plugin, spec)
+                if known is None and result.shared:
+                    known = type(result)(result.plugin, spec, self.state)
+                elif known is None:
+                    result.adapt(spec)
+                    known = result
+                found.append(known)
+        return found
 
     # PreFilter and Filter.
 
@@ -142,7 +159,7 @@ class Plan:
         self._pre_seen = None
         if pre.skipped != self._filters_skipped:
             chosen = [plugin for plugin in self.profile.filter if plugin.name not in pre.skipped]
-            results = [self._shared.filter_result(plugin, self.specs[plugin.name]) for plugin in chosen]
+            results = [self._shared.result(FilterResult, plugin, self.specs[plugin.name]) for plugin in chosen]
             # A filter without PreFilter may observe the cluster instead.
             filtered.rules.choose(results, [True] * len(results))
             self._filters_skipped = pre.skipped
@@ -211,7 +228,9 @@ class Plan:
             return False
         if outcome.skipped != self._scores_skipped:
             chosen = [entry for entry in self.profile.score if entry.plugin.name not in outcome.skipped]
-            results = [self._shared.score_result(entry.plugin, self.specs[entry.plugin.name]) for entry in chosen]
+            results = [
+                self._shared.result(ScoreResult, entry.plugin, self.specs[entry.plugin.name]) for entry in chosen
+            ]
             observing = [
                 result.name not in known and not isinstance(result.plugin, PreScorePlugin) for result in results
             ]

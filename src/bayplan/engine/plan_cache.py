@@ -92,6 +92,7 @@ class PlanCache:
         """Move a plan from probation to the cache: the caller stores it, so it must not be adapted to another pod."""
         if self._probation.get(plan.signature) is plan:
             self._plans[plan.signature] = self._probation.pop(plan.signature)
+            plan.share_results()
 
     def _find(self, signature: bytes, profile: Profile, pod: Pod) -> Plan:
         """Return a plan that was not found directly: plugins sign more of the pod, or its signature is rare."""
@@ -121,6 +122,7 @@ class PlanCache:
                     self._probation.popitem(last=False)
                 return plan
         self._plans[signature] = plan
+        plan.share_results()
         while len(self._plans) > self._max_plans():
             del self._plans[next(iter(self._plans))]
         return plan

@@ -23,6 +23,8 @@ cdef class PreparedPlugins:
     cdef PreparationOutcome _outcome
     cdef Py_ssize_t _node_position, _writes, _counted, _run_count
 
+    @cython.locals(number=Py_ssize_t)
+    cpdef void adapt(self, object specs) except *
     @cython.locals(changes=int)
     cdef int _changes(self) except -1
     @cython.locals(changes=int, changed=Py_ssize_t, known=PreparationOutcome, outcome=PreparationOutcome)

@@ -79,7 +79,8 @@ class PreparedPlugins:
     def adapt(self, specs: Mapping[str, Any]) -> None:
         """Change to other specs; only plugins with a different spec run again."""
         self._all_reads = 0
-        for number, plugin in enumerate(self._plugins):
+        for number in range(len(self._plugins)):
+            plugin = self._plugins[number]
             spec = specs[plugin.name]
             if spec is not self._specs[number]:
                 self._specs[number] = spec

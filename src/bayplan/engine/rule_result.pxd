@@ -16,13 +16,17 @@ cdef class RuleResult:
     cdef public Rule rule
     cdef public Columns columns
     cdef public Py_ssize_t epoch, evaluated_rows
-    cdef public bint incremental, static
+    cdef public bint incremental, static, shared
+    cdef object _state
     cdef bint _interrupted, _refreshes
     cdef LogReader _changes
     cdef Py_ssize_t _version, _capacity
+    cdef int _reads
     cdef int64_t _loaded
     cdef object __weakref__
 
+    @cython.locals(read=int)
+    cdef void _use(self, object spec, Rule rule, object reads) except *
     @cython.locals(rule=Rule, all_rows=bint)
     cpdef void refresh(self, object params, uint8_t[::1] feasible) except *
     @cython.locals(columns=Columns, grown=bint)

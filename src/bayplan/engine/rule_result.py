@@ -6,7 +6,7 @@ Plans whose specs for a plugin have the same key share a result (`RuleResults`).
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -21,6 +21,8 @@ from bayplan.state.cluster_state import ClusterState
 _PLACEMENTS = (Reads.USAGE | Reads.PORTS).value
 _OBJECTS = (Reads.OBJECTS | Reads.COUNTERS | Reads.CATALOG).value
 
+R = TypeVar("R", "FilterResult", "ScoreResult")
+
 _NO_REFRESH: Any = vars(Rule)["refresh"]
 """`Rule.refresh`, which does nothing. It is not called, because calls of rules in plain Python take long."""
 
@@ -28,45 +30,55 @@ _NO_REFRESH: Any = vars(Rule)["refresh"]
 class RuleResult:
     """The base of `FilterResult` and `ScoreResult`.
 
-    Args:
-        plugin, spec: the plugin that compiled the rule, and the spec.
-        rule: the rule to run.
-        state: the cluster.
-        reads: the data that the rule reads.
-
     Attributes:
+        plugin, spec, rule: the plugin that compiled the rule, the spec that it compiled, and the rule to run.
         params: the params of the last run.
         values: the results, one element per row.
         epoch: number of runs on all rows; when it changes, code that combines the values must start over.
         evaluated_rows: the number of changed rows on which the rule ran one by one; for measurements.
         incremental: whether the change logs name every row on which the rule must run again.
         static: whether placements don't change the values.
+        shared: whether several plans may use this result.
     """
 
-    def __init__(self, plugin: Plugin[Any], spec: Any, rule: Rule, state: ClusterState, reads: Reads) -> None:
-        # `_value_` skips the property `value`, which takes ten times as long.
-        read = reads._value_
+    spec: Any
+    rule: Rule
+
+    def __init__(self, plugin: Plugin[Any], state: ClusterState) -> None:
         self.plugin: Any = plugin
         self.name = plugin.name
-        self.spec = spec
-        self.rule = rule
         self.columns = state.columns
         self.params: Params | None = None
         self.values: Any = None
         self.epoch = 0
         self.evaluated_rows = 0
-        self.incremental = not read & _OBJECTS
-        self.static = self.incremental and not read & _PLACEMENTS
-        logs = [state.node_log]
-        if not self.static:
-            logs.append(state.usage_log)
-        self._changes = LogReader(logs)
+        self.incremental = self.static = self.shared = False
+        self._state = state
+        self._reads = -1
+        self._changes = LogReader(())
         self._version = -1
         self._capacity = -1
-        self._interrupted = False
-        self._refreshes = type(rule).refresh is not _NO_REFRESH
+        self._interrupted = self._refreshes = True
         # Reads of all changed rows before the rules run are collected in it: their cache misses then overlap.
         self._loaded = 0
+
+    def _use(self, spec: Any, rule: Rule, reads: Reads) -> None:
+        """Use a new rule for another spec of the plugin; `reads`: the data that the rule reads."""
+        self.spec = spec
+        self.rule = rule
+        rule.params = self.params
+        # `_value_` skips the property `value`, which takes ten times as long.
+        read = reads._value_
+        if read != self._reads:
+            self._reads = read
+            self.incremental = not read & _OBJECTS
+            self.static = self.incremental and not read & _PLACEMENTS
+            state = self._state
+            self._changes = LogReader([state.node_log] if self.static else [state.node_log, state.usage_log])
+        # The rule must be bound, and run on every row.
+        self._version = -1
+        self._interrupted = True
+        self._refreshes = type(rule).refresh is not _NO_REFRESH
 
     def refresh(self, params: Params | None, feasible: Any) -> None:
         """Update `values` to the rule's current results for all rows.
@@ -145,12 +157,19 @@ class FilterResult(RuleResult):
         has_errors: whether some row's verdict may be an Error.
     """
 
-    def __init__(self, plugin: Plugin[Any], spec: Any, rule: FilterRule, state: ClusterState) -> None:
-        super().__init__(plugin, spec, rule, state, plugin.reads)
-        self.filter_rule = rule
+    filter_rule: FilterRule
+
+    def __init__(self, plugin: FilterPlugin[Any], spec: Any, state: ClusterState) -> None:
+        super().__init__(plugin, state)
         self.codes: Any = None
         self.failing = 0
         self.has_errors = False
+        self.adapt(spec)
+
+    def adapt(self, spec: Any) -> None:
+        """Compute the verdicts for another spec of the plugin from now on; no other plan may use this result."""
+        self.filter_rule = filter_rule(self.plugin, spec, self._state)
+        self._use(spec, self.filter_rule, self.plugin.reads)
 
     def allocate(self) -> None:
         """Allocate `values` with an element for each row."""
@@ -198,11 +217,18 @@ class FilterResult(RuleResult):
 class ScoreResult(RuleResult):
     """The raw scores of a scorer: int64[capacity], undefined for rows that are not feasible."""
 
-    def __init__(self, plugin: Any, spec: Any, rule: ScoreRule, state: ClusterState) -> None:
-        super().__init__(plugin, spec, rule, state, plugin.score_reads(spec))
-        self.score_rule = rule
+    score_rule: ScoreRule
+
+    def __init__(self, plugin: ScorePlugin[Any], spec: Any, state: ClusterState) -> None:
+        super().__init__(plugin, state)
         self.raw: Any = None
         self._uniform_known = self._uniform = False
+        self.adapt(spec)
+
+    def adapt(self, spec: Any) -> None:
+        """Compute the scores for another spec of the plugin from now on; no other plan may use this result."""
+        self.score_rule = score_rule(self.plugin, spec, self._state)
+        self._use(spec, self.score_rule, self.plugin.score_reads(spec))
 
     def allocate(self) -> None:
         """Allocate `values` with an element for each row."""
@@ -345,24 +371,26 @@ class RuleResults:
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self.timer: Callable[..., object] | None = None
-        self._filters: WeakValueDictionary[tuple[int, Hashable], FilterResult] = WeakValueDictionary()
-        self._scores: WeakValueDictionary[tuple[int, Hashable], ScoreResult] = WeakValueDictionary()
+        self._known: WeakValueDictionary[tuple[type[RuleResult], int, Hashable], RuleResult] = WeakValueDictionary()
 
-    def filter_result(self, plugin: FilterPlugin[Any], spec: Any) -> FilterResult:
-        """Return the result of a filter for a spec."""
-        key = (id(plugin), spec.key)
-        found = self._filters.get(key)
+    def get(self, kind: type[R], plugin: Any, spec: Any) -> R | None:
+        """Return the shared result of a plugin for a spec, if there is one; `kind`: `FilterResult` or `ScoreResult`."""
+        known: Any = self._known.get((kind, id(plugin), spec.key))
+        return known
+
+    def result(self, kind: type[R], plugin: Any, spec: Any) -> R:
+        """Return the shared result of a plugin for a spec."""
+        found = self.get(kind, plugin, spec)
         if found is None:
-            found = self._filters[key] = FilterResult(plugin, spec, filter_rule(plugin, spec, self._state), self._state)
+            found = kind(plugin, spec, self._state)
+            self.share(found)
         return found
 
-    def score_result(self, plugin: ScorePlugin[Any], spec: Any) -> ScoreResult:
-        """Return the result of a scorer for a spec."""
-        key = (id(plugin), spec.key)
-        found = self._scores.get(key)
-        if found is None:
-            found = self._scores[key] = ScoreResult(plugin, spec, score_rule(plugin, spec, self._state), self._state)
-        return found
+    def share(self, result: RuleResult) -> None:
+        """Let other plans use a result from now on, so that it is not adapted any more."""
+        if not result.shared:
+            result.shared = True
+            self._known[type(result), id(result.plugin), result.spec.key] = result
 
 
 def filter_rule(plugin: FilterPlugin[Any], spec: Any, state: ClusterState) -> FilterRule:

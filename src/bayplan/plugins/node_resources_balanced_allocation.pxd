@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 
 from bayplan.base cimport go
 from bayplan.framework.rule cimport ScoreRule
-from bayplan.plugins.scored_resources cimport ResourceScore
+from bayplan.plugins.scored_resources cimport ResourceScore, ScoredResource
 from bayplan.state.columns cimport Columns
 
 cdef int64_t HALF, MAX_IN_DOUBLES
@@ -20,19 +20,19 @@ cdef class Balance(ResourceScore):
     )
     cdef bint _score_in_doubles(self, int64_t[::1] raw) except -1
     @cython.locals(
-        columns=Columns, number=Py_ssize_t, request=int64_t, base=Py_ssize_t, allocatable=int64_t[::1], usage=int64_t[::1],
+        resource=ScoredResource, columns=Columns, number=Py_ssize_t, request=int64_t, base=Py_ssize_t, allocatable=int64_t[::1], usage=int64_t[::1],
         scratch=double[:, ::1], before=double[::1], after=double[::1], whole=double[::1], seen=int64_t, used=int64_t, together=int64_t, amount=double,
         divisor=double, share=double, i=Py_ssize_t,
     )
     cdef int64_t _find_shares(self, Py_ssize_t place, Py_ssize_t start, Py_ssize_t length) except? -1
     @cython.locals(
-        columns=Columns, counting=Py_ssize_t, place=Py_ssize_t, number=Py_ssize_t, whole=int64_t, used=int64_t,
+        resource=ScoredResource, columns=Columns, counting=Py_ssize_t, place=Py_ssize_t, whole=int64_t, used=int64_t,
         high_before=double, low_before=double, high_after=double, low_after=double, before=double, after=double,
         change=int64_t,
     )
     cpdef int64_t score(self, Py_ssize_t row) except? -9223372036854775807
     @cython.locals(
-        counting=Py_ssize_t, total=double, squares=double, place=Py_ssize_t, whole=int64_t, used=int64_t, mean=double,
+        resource=ScoredResource, counting=Py_ssize_t, total=double, squares=double, place=Py_ssize_t, whole=int64_t, used=int64_t, mean=double,
         share=double,
     )
     cdef double deviation(self, Py_ssize_t row, bint with_pod) except? -1.0

@@ -40,7 +40,7 @@ class BalancedAllocationSpec(Struct, frozen=True, eq=False):
         best_effort: whether the pod requests none of the scored resources.
     """
 
-    key: tuple[tuple[ScoredResource, ...], bool]
+    key: tuple[tuple[tuple[int, int], ...], bool]
     scored: tuple[ScoredResource, ...]
     best_effort: bool
 
@@ -80,7 +80,8 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], Sc
             requests = self._growing_requests(pod, cluster)
         best_effort = not any(requests.get(resource.name) for resource in self._resources)
         scored = scored_resources(self._resources, requests, cluster)
-        return BalancedAllocationSpec((scored, best_effort), scored, best_effort)
+        key = (tuple([(resource.number, resource.request) for resource in scored]), best_effort)
+        return BalancedAllocationSpec(key, scored, best_effort)
 
     def _growing_requests(self, pod: Pod, cluster: ClusterState) -> dict[str, int]:
         """Return the requests as upstream sums them: once for each resource, where each sum changes the next."""
@@ -120,7 +121,7 @@ class Balance(ResourceScore):
     def score_all(self, raw: Ints) -> None:
         """Score all nodes: two resources with small amounts as vectors of doubles, anything else node by node."""
         if (
-            self.count != 2
+            len(self.scored) != 2
             or self.has_devices
             or (self._best_effort and self.params is None)
             or not self._score_in_doubles(raw)
@@ -147,7 +148,8 @@ class Balance(ResourceScore):
 
     def _find_shares(self, place: int, start: int, length: int) -> int:
         """Write the used shares without and with the pod, and the allocatable amounts; return the bitwise OR of all amounts."""
-        columns, number, request, base = self.columns, self.numbers[place], self.requests[place], place * CHUNK
+        resource: ScoredResource = self.scored[place]
+        columns, number, request, base = self.columns, resource.number, resource.request, place * CHUNK
         allocatable, usage = columns.allocatable[number], columns.usage[FIRST_RESOURCE + number]
         scratch, seen = columns.scratch_floats, 0
         before, after, whole = scratch[0], scratch[1], scratch[2]
@@ -169,15 +171,17 @@ class Balance(ResourceScore):
             return 0
         columns, counting = self.columns, 0
         high_before, low_before, high_after, low_after = 0.0, 0.0, 0.0, 0.0
-        for place in range(self.count):
-            number = self.numbers[place]
-            whole = columns.allocatable[number, row]
+        for place in range(len(self.scored)):
+            resource: ScoredResource = self.scored[place]
+            whole = columns.allocatable[resource.number, row]
             if self.has_devices:
                 whole = self.allocatable(place, row)
             if whole == 0:
                 continue
-            used = self.requested(place, row) if self.has_devices else columns.usage[FIRST_RESOURCE + number, row]
-            before, after = share_of(used, whole), share_of(go.add(used, self.requests[place]), whole)
+            used = columns.usage[FIRST_RESOURCE + resource.number, row]
+            if self.has_devices:
+                used = self.requested(place, row)
+            before, after = share_of(used, whole), share_of(go.add(used, resource.request), whole)
             if counting == 0:
                 high_before, low_before, high_after, low_after = before, before, after, after
             else:
@@ -197,18 +201,20 @@ class Balance(ResourceScore):
     def deviation(self, row: int, with_pod: bool) -> float:
         """Return the standard deviation of the requested shares, with Go's order of operations."""
         counting, total, squares = 0, 0.0, 0.0
-        for place in range(self.count):
+        for place in range(len(self.scored)):
+            resource: ScoredResource = self.scored[place]
             whole = self.allocatable(place, row)
             if whole != 0:
                 used = self.requested(place, row)
-                total = total + share_of(go.add(used, self.requests[place]) if with_pod else used, whole)
+                total = total + share_of(go.add(used, resource.request) if with_pod else used, whole)
                 counting += 1
         mean = go.divide(total, float(counting))
-        for place in range(self.count):
+        for place in range(len(self.scored)):
+            resource = self.scored[place]
             whole = self.allocatable(place, row)
             if whole != 0:
                 used = self.requested(place, row)
-                share = share_of(go.add(used, self.requests[place]) if with_pod else used, whole)
+                share = share_of(go.add(used, resource.request) if with_pod else used, whole)
                 squares = squares + (share - mean) * (share - mean)
         return math.sqrt(go.divide(squares, float(counting)))
 

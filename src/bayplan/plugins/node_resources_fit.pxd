@@ -1,5 +1,5 @@
 cimport cython
-from libc.stdint cimport int64_t, uint8_t, uint16_t
+from libc.stdint cimport int64_t, uint16_t
 
 from bayplan.base cimport go
 from bayplan.framework.rule cimport FilterRule
@@ -9,15 +9,17 @@ cdef Py_ssize_t POD_COUNT, FIRST_RESOURCE, CHUNK
 cdef int64_t UNRESOLVABLE_BIT, TOO_MANY_PODS
 cdef int MAX_FLAGS
 
+cdef class Request:
+    cdef readonly str name
+    cdef readonly Py_ssize_t number
+    cdef readonly int64_t amount, flag
+
 cdef class FreeResourcesRule(FilterRule):
+    cdef tuple _requests
     cdef dict _numbered
-    cdef Py_ssize_t _count
-    cdef Py_ssize_t[::1] _numbers
-    cdef int64_t[::1] _amounts, _flags
-    cdef uint8_t[::1] _delegated
+    cdef list _delegated
     cdef object _seen
 
-    @cython.locals(place=Py_ssize_t)
     cpdef bint refresh(self) except -1
     @cython.locals(columns=Columns, verdict=int, place=Py_ssize_t)
     cpdef int filter(self, Py_ssize_t row) except -1
@@ -27,11 +29,11 @@ cdef class FreeResourcesRule(FilterRule):
     )
     cpdef void filter_all(self, uint16_t[::1] codes) except *
     @cython.locals(
-        columns=Columns, number=Py_ssize_t, found=int64_t[::1], amount=int64_t, flag=int64_t, delegated=bint,
+        request=Request, columns=Columns, found=int64_t[::1], amount=int64_t, flag=int64_t, delegated=bint,
         allocatable=int64_t[::1], used=int64_t[::1], i=Py_ssize_t,
     )
     cdef void _add_lacking(self, Py_ssize_t place, Py_ssize_t start, Py_ssize_t length) except *
-    @cython.locals(columns=Columns, number=Py_ssize_t, allocatable=int64_t, used=int64_t)
+    @cython.locals(request=Request, columns=Columns, number=Py_ssize_t, allocatable=int64_t, used=int64_t)
     cdef int _insufficient_flag(self, Py_ssize_t place, Py_ssize_t row) except -1
     @cython.locals(columns=Columns, place=Py_ssize_t)
     cdef int _number(self, Py_ssize_t row) except -1

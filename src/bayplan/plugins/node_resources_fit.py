@@ -6,10 +6,9 @@ KEP-5004 (extended resources served by devices), and scoring_strategies.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import TypeAlias
 
-import numpy as np
 from msgspec import Struct
 
 from bayplan.base import go_arithmetic as go
@@ -79,19 +78,21 @@ Shortage: TypeAlias = tuple[bool, ...]
 """Whether the node has too many pods, then for each request whether the node has too little of its resource."""
 
 
-class Request(Struct, frozen=True, gc=False):
+class Request:
     """The amount that a pod requests of one resource.
 
     Attributes:
+        name: the name of the resource.
         number: the number of the resource in the state.
         amount: greater than 0 (milli for cpu).
         flag: the bit of a verdict that stands for an insufficient amount.
     """
 
-    name: str
-    number: int
-    amount: int
-    flag: int
+    def __init__(self, name: str, number: int, amount: int, flag: int) -> None:
+        self.name = name
+        self.number = number
+        self.amount = amount
+        self.flag = flag
 
 
 class NodeResourcesFitSpec(Struct, frozen=True, eq=False):
@@ -104,7 +105,7 @@ class NodeResourcesFitSpec(Struct, frozen=True, eq=False):
         scored: the scored resources, with the pod's requests.
     """
 
-    key: tuple[tuple[tuple[int, int], ...], tuple[ScoredResource, ...]]
+    key: tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]
     requests: tuple[Request, ...]
     delegable: tuple[Request, ...]
     scored: tuple[ScoredResource, ...]
@@ -148,29 +149,26 @@ class NodeResourcesFit(
     def compile(self, pod: Pod, cluster: ClusterState) -> NodeResourcesFitSpec:
         """Sum the pod's requests, once by the rules of the filter and once by those of the score."""
         amounts = fit_requests(pod, cluster.request_gates)
-        requests = []
-        for name, flag in self._compared([name for name, amount in amounts.items() if amount > 0]):
+        # CPU, memory and ephemeral storage come first, as upstream; the others, in random order upstream, are sorted.
+        names = [name for name in FIRST_RESOURCES if name in amounts]
+        names += sorted([name for name in amounts if name not in FIRST_RESOURCES and not self._is_ignored(name)])
+        requests: list[Request] = []
+        for name in names:
             amount = amounts[name]
-            cluster.admit(amount)
-            requests.append(Request(name, cluster.register_resource(name), amount, flag))
+            if amount > 0:
+                cluster.admit(amount)
+                flag = TOO_MANY_PODS << 1 + min(len(requests), MAX_FLAGS - 1)
+                requests.append(Request(name, cluster.register_resource(name), amount, flag))
         scored = scored_resources(self._resources, fit_score_requests(pod), cluster)
         delegable: tuple[Request, ...] = ()
         if self._device_classes is not None:
             delegable = tuple([request for request in requests if is_scalar(request.name)])
-        key = (tuple([(request.number, request.amount) for request in requests]), scored)
+        compared = tuple([(request.number, request.amount) for request in requests])
+        key = (compared, tuple([(resource.number, resource.request) for resource in scored]))
         return NodeResourcesFitSpec(key, tuple(requests), delegable, scored)
 
-    def _compared(self, names: Iterable[str]) -> Iterator[tuple[str, int]]:
-        """Yield the resources that are compared, in the order of the reasons, each with its flag."""
-        wanted = sorted(name for name in names if not (is_extended(name) and self._is_ignored(name)))
-        # CPU, memory and ephemeral storage come first, as upstream; the others, in random order upstream, are sorted.
-        ordered = sorted((name for name in wanted if not is_scalar(name)), key=FIRST_RESOURCES.index)
-        ordered += [name for name in wanted if is_scalar(name)]
-        for place, name in enumerate(ordered):
-            yield name, TOO_MANY_PODS << 1 + min(place, MAX_FLAGS - 1)
-
     def _is_ignored(self, name: str) -> bool:
-        return name in self._ignored or name.partition("/")[0] in self._ignored_groups
+        return is_extended(name) and (name in self._ignored or name.partition("/")[0] in self._ignored_groups)
 
     def pre_filter_reads(self, spec: NodeResourcesFitSpec) -> Reads:
         """Return OBJECTS if a device class may serve a requested resource, else NOTHING."""
@@ -191,7 +189,8 @@ class NodeResourcesFit(
 
     def filter_rule(self, spec: NodeResourcesFitSpec, cluster: ClusterState) -> FilterRule:
         """Return the rule that compares the pod's requests with the free resources of nodes."""
-        return FreeResourcesRule(spec, self._shortages.setdefault(spec.key[0], {}), cluster)
+        many = len(spec.requests) > MAX_FLAGS
+        return FreeResourcesRule(spec, self._shortages.setdefault(spec.key[0], {}) if many else {}, cluster)
 
     def reasons(self, spec: NodeResourcesFitSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return ``Too many pods``, and ``Insufficient ...`` for each resource that is short."""
@@ -318,40 +317,36 @@ class FreeResourcesRule(FilterRule):
 
     def __init__(self, spec: NodeResourcesFitSpec, numbered: dict[Shortage, int], cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
-        requests = spec.requests
+        self._requests = spec.requests
         self._numbered = numbered
-        self._count = len(requests)
-        self._numbers: Any = np.array([request.number for request in requests], dtype=np.intp)
-        self._amounts: Any = np.array([request.amount for request in requests], dtype=np.int64)
-        self._flags: Any = np.array([request.flag for request in requests], dtype=np.int64)
         # Whether DynamicResources, instead of this rule, checks a request on nodes without the resource.
-        self._delegated: Any = np.zeros(len(requests), dtype=np.uint8)
+        self._delegated = [False] * len(spec.requests)
         self._seen: Params | None = ()
 
     def refresh(self) -> bool:
         """Record the requests that a device class may serve, which PreFilter found."""
         if self.params is not self._seen:
             self._seen = self.params
-            for place in range(self._count):
-                self._delegated[place] = self.params is not None and self._numbers[place] in self.params
+            served = self.params or ()
+            self._delegated = [request.number in served for request in self._requests]
         return False
 
     def filter(self, row: int) -> int:
         """Return the flags of all requests that exceed the free amount; with many requests, the number of their set."""
         if self.params is None:
             return STATE_MISSING
-        if self._count > MAX_FLAGS:
+        if len(self._requests) > MAX_FLAGS:
             return self._number(row)
         columns = self.columns
         verdict = TOO_MANY_PODS if columns.usage[POD_COUNT, row] >= columns.allowed_pods[row] else 0
-        for place in range(self._count):
+        for place in range(len(self._requests)):
             verdict |= self._insufficient_flag(place, row)
         return verdict
 
     def filter_all(self, codes: Codes) -> None:
         """Write the verdicts of all rows, request by request, in loops that the compiler vectorises."""
         columns = self.columns
-        if self.params is None or self._count > MAX_FLAGS:
+        if self.params is None or len(self._requests) > MAX_FLAGS:
             FilterRule.filter_all(self, codes)
             return
         found, pods, allowed = columns.scratch_integers, columns.usage[POD_COUNT], columns.allowed_pods
@@ -359,32 +354,32 @@ class FreeResourcesRule(FilterRule):
             length = min(CHUNK, columns.count - start)
             for i in range(length):
                 found[i] = TOO_MANY_PODS if pods[start + i] >= allowed[start + i] else 0
-            for place in range(self._count):
+            for place in range(len(self._requests)):
                 self._add_lacking(place, start, length)
             for i in range(length):
                 codes[start + i] = found[i]
 
     def _add_lacking(self, place: int, start: int, length: int) -> None:
         """Add the flag of one request to the verdicts of `length` rows."""
-        columns, number, found = self.columns, self._numbers[place], self.columns.scratch_integers
-        amount, flag, delegated = self._amounts[place], self._flags[place], self._delegated[place] != 0
-        allocatable, used = columns.allocatable[number], columns.usage[FIRST_RESOURCE + number]
+        request: Request = self._requests[place]
+        columns, found = self.columns, self.columns.scratch_integers
+        amount, flag, delegated = request.amount, request.flag, self._delegated[place]
+        allocatable, used = columns.allocatable[request.number], columns.usage[FIRST_RESOURCE + request.number]
         for i in range(length):
             found[i] |= insufficient_flag(amount, flag, delegated, allocatable[start + i], used[start + i])
 
     def _insufficient_flag(self, place: int, row: int) -> int:
         """Return the flag of one request for a row."""
-        columns, number = self.columns, self._numbers[place]
+        request: Request = self._requests[place]
+        columns, number = self.columns, request.number
         allocatable, used = columns.allocatable[number, row], columns.usage[FIRST_RESOURCE + number, row]
-        return insufficient_flag(
-            self._amounts[place], self._flags[place], self._delegated[place] != 0, allocatable, used
-        )
+        return insufficient_flag(request.amount, request.flag, self._delegated[place], allocatable, used)
 
     def _number(self, row: int) -> int:
         """Return the number of the set of resources that are short on a node; 0 if none is."""
         columns = self.columns
         lacking = [int(columns.usage[POD_COUNT, row] >= columns.allowed_pods[row])]
-        lacking += [self._insufficient_flag(place, row) for place in range(self._count)]
+        lacking += [self._insufficient_flag(place, row) for place in range(len(self._requests))]
         if not any(lacking):
             return 0
         shortage = tuple([bool(flags) for flags in lacking])

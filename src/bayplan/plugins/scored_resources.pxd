@@ -5,17 +5,18 @@ from bayplan.framework.rule cimport ScoreRule
 
 cdef Py_ssize_t FIRST_RESOURCE
 
+cdef class ScoredResource:
+    cdef readonly Py_ssize_t number
+    cdef readonly int64_t weight, request
+
 cdef class ResourceScore(ScoreRule):
-    cdef public Py_ssize_t count
-    cdef tuple _scored
+    cdef readonly tuple scored
     cdef object _devices, _seen
-    cdef public Py_ssize_t[::1] numbers
-    cdef public int64_t[::1] weights, requests
     cdef list _tallies
     cdef public bint has_devices
 
     cpdef bint refresh(self) except -1
-    @cython.locals(own=int64_t)
+    @cython.locals(resource=ScoredResource, own=int64_t)
     cdef int64_t allocatable(self, Py_ssize_t place, Py_ssize_t row) except? -9223372036854775807
-    @cython.locals(number=Py_ssize_t)
+    @cython.locals(resource=ScoredResource)
     cdef int64_t requested(self, Py_ssize_t place, Py_ssize_t row) except? -9223372036854775807

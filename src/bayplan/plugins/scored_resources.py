@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
-
-import numpy as np
-from msgspec import Struct
+from collections.abc import Iterable, Mapping
 
 from bayplan.framework.configuration.plugin_arguments import ResourceSpec
 from bayplan.framework.rule import ScoreRule
@@ -20,17 +16,19 @@ DEFAULT_RESOURCES = (ResourceSpec(CPU, 1), ResourceSpec(MEMORY, 1))
 """The resources that are scored if the configuration names none."""
 
 
-class ScoredResource(Struct, frozen=True, gc=False):
+class ScoredResource:
     """A scored resource.
 
     Attributes:
         number: the number of the resource in the state.
+        weight: the weight from the configuration.
         request: the pod's request, in milli-CPU for cpu.
     """
 
-    number: int
-    weight: int
-    request: int
+    def __init__(self, number: int, weight: int, request: int) -> None:
+        self.number = number
+        self.weight = weight
+        self.request = request
 
     @property
     def is_scalar(self) -> bool:
@@ -61,14 +59,10 @@ class ResourceScore(ScoreRule):
         devices: counts the devices that serve a resource on nodes without it.
     """
 
-    def __init__(self, scored: Sequence[ScoredResource], devices: ScoredDevices, cluster: ClusterState) -> None:
+    def __init__(self, scored: tuple[ScoredResource, ...], devices: ScoredDevices, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
-        self.count = len(scored)
-        self._scored = tuple(scored)
+        self.scored = scored
         self._devices = devices
-        self.numbers: Any = np.array([resource.number for resource in scored], dtype=np.intp)
-        self.weights: Any = np.array([resource.weight for resource in scored], dtype=np.int64)
-        self.requests: Any = np.array([resource.request for resource in scored], dtype=np.int64)
         self._seen: object = None
         self._tallies: list[DeviceTally | None] = []
         self.has_devices = False
@@ -77,17 +71,18 @@ class ResourceScore(ScoreRule):
         """Use the device tallies of PreScore, or count devices now if PreScore is disabled."""
         params = self.params
         if params is None:
-            params = self._devices.tallies(self._scored)
+            params = self._devices.tallies(self.scored)
         if params is not self._seen:
             self._seen = params
             by_number = {tally.number: tally for tally in params if isinstance(tally, DeviceTally)}
             self.has_devices = bool(by_number)
-            self._tallies = [by_number.get(resource.number) for resource in self._scored]
+            self._tallies = [by_number.get(resource.number) for resource in self.scored]
         return False
 
     def allocatable(self, place: int, row: int) -> int:
         """Return a node's allocatable amount of a resource, or the number of devices that serve it there."""
-        own = self.columns.allocatable[self.numbers[place], row]
+        resource: ScoredResource = self.scored[place]
+        own = self.columns.allocatable[resource.number, row]
         if self.has_devices and own == 0:
             tally = self._tallies[place]
             if tally is not None:
@@ -96,9 +91,9 @@ class ResourceScore(ScoreRule):
 
     def requested(self, place: int, row: int) -> int:
         """Return the requested amount of a resource on a node, or the number of allocated devices that serve it."""
-        number = self.numbers[place]
-        if self.has_devices and self.columns.allocatable[number, row] == 0:
+        resource: ScoredResource = self.scored[place]
+        if self.has_devices and self.columns.allocatable[resource.number, row] == 0:
             tally = self._tallies[place]
             if tally is not None and tally.capacity[row] > 0:
                 return int(tally.used[row])
-        return self.columns.usage[FIRST_RESOURCE + number, row]
+        return self.columns.usage[FIRST_RESOURCE + resource.number, row]

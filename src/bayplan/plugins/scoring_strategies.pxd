@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 
 from bayplan.base cimport go
 from bayplan.framework.rule cimport ScoreRule
-from bayplan.plugins.scored_resources cimport ResourceScore
+from bayplan.plugins.scored_resources cimport ResourceScore, ScoredResource
 from bayplan.state.columns cimport Columns
 
 cdef int64_t MAX_NODE_SCORE, MAX_IN_DOUBLES, MAX_WEIGHT
@@ -14,7 +14,7 @@ cdef class StrategyScore(ResourceScore):
     cdef public bint skips_zeros, rounds
 
     @cython.locals(
-        columns=Columns, total=int64_t, weights=int64_t, place=Py_ssize_t, number=Py_ssize_t, allocatable=int64_t,
+        resource=ScoredResource, columns=Columns, total=int64_t, weights=int64_t, place=Py_ssize_t, allocatable=int64_t,
         requested=int64_t, share=int64_t,
     )
     cpdef int64_t score(self, Py_ssize_t row) except? -9223372036854775807
@@ -23,12 +23,12 @@ cdef class StrategyScore(ResourceScore):
 cdef class LeastAllocated(StrategyScore):
     cpdef void score_all(self, int64_t[::1] raw) except *
     @cython.locals(
-        columns=Columns, total=double[::1], counted=double[::1], count=Py_ssize_t, place=Py_ssize_t, start=Py_ssize_t, length=Py_ssize_t,
+        resource=ScoredResource, columns=Columns, total=double[::1], counted=double[::1], count=Py_ssize_t, place=Py_ssize_t, start=Py_ssize_t, length=Py_ssize_t,
         seen=int64_t, weights=double, i=Py_ssize_t,
     )
     cdef int64_t _score_in_doubles(self, int64_t[::1] raw) except? -1
     @cython.locals(
-        columns=Columns, number=Py_ssize_t, request=int64_t, allocatable=int64_t[::1], usage=int64_t[::1], total=double[::1],
+        resource=ScoredResource, columns=Columns, number=Py_ssize_t, request=int64_t, allocatable=int64_t[::1], usage=int64_t[::1], total=double[::1],
         counted=double[::1], seen=int64_t, requested=int64_t, left=int64_t, factor=double, weight=double, whole=double,
         divisor=double, i=Py_ssize_t,
     )

@@ -49,7 +49,7 @@ class StrategyScore(ResourceScore):
     """
 
     def __init__(
-        self, scored: Sequence[ScoredResource], shape: Shape, devices: ScoredDevices, cluster: ClusterState
+        self, scored: tuple[ScoredResource, ...], shape: Shape, devices: ScoredDevices, cluster: ClusterState
     ) -> None:
         super().__init__(scored, devices, cluster)
         self.skips_zeros = False
@@ -59,20 +59,20 @@ class StrategyScore(ResourceScore):
         """Return the weighted mean of the resources' scores; 0 if the node has none of the resources."""
         total = weights = 0
         columns = self.columns
-        for place in range(self.count):
-            number = self.numbers[place]
-            allocatable = columns.allocatable[number, row]
+        for place in range(len(self.scored)):
+            resource: ScoredResource = self.scored[place]
+            allocatable = columns.allocatable[resource.number, row]
             if self.has_devices:
                 allocatable = self.allocatable(place, row)
             if allocatable != 0:
-                if number <= MEMORY:
-                    requested = go.add(columns.usage[NON_ZERO_CPU + number, row], self.requests[place])
+                if resource.number <= MEMORY:
+                    requested = go.add(columns.usage[NON_ZERO_CPU + resource.number, row], resource.request)
                 else:
-                    requested = go.add(self.requested(place, row), self.requests[place])
+                    requested = go.add(self.requested(place, row), resource.request)
                 share = self.share(requested, allocatable)
                 if share > 0 or not self.skips_zeros:
-                    total = go.add(total, go.mul(share, self.weights[place]))
-                    weights = go.add(weights, self.weights[place])
+                    total = go.add(total, go.mul(share, resource.weight))
+                    weights = go.add(weights, resource.weight)
         if weights == 0:
             return 0
         if self.rounds:
@@ -102,14 +102,15 @@ class LeastAllocated(StrategyScore):
         """Write the scores; return at least `MAX_IN_DOUBLES` if they are invalid: an amount or weight is too large."""
         columns, seen = self.columns, 0
         total, counted, count = columns.scratch_floats[0], columns.scratch_floats[1], columns.count
-        for place in range(self.count):
-            if not 0 <= self.weights[place] <= MAX_WEIGHT:
+        for place in range(len(self.scored)):
+            resource: ScoredResource = self.scored[place]
+            if not 0 <= resource.weight <= MAX_WEIGHT:
                 return MAX_IN_DOUBLES
         for start in range(0, count, CHUNK):
             length = min(CHUNK, count - start)
             for i in range(length):
                 total[i] = counted[i] = 0.0
-            for place in range(self.count):
+            for place in range(len(self.scored)):
                 seen |= self._add_in_doubles(place, start, length)
             for i in range(length):
                 weights = counted[i] if counted[i] > 0.0 else 1.0
@@ -118,11 +119,12 @@ class LeastAllocated(StrategyScore):
 
     def _add_in_doubles(self, place: int, start: int, length: int) -> int:
         """Add the scores of a resource for `length` rows; return the bitwise OR of all amounts."""
-        columns, number, request = self.columns, self.numbers[place], self.requests[place]
+        resource: ScoredResource = self.scored[place]
+        columns, number, request = self.columns, resource.number, resource.request
         allocatable = columns.allocatable[number]
         usage = columns.usage[(NON_ZERO_CPU if number <= MEMORY else FIRST_RESOURCE) + number]
         total, counted, seen = columns.scratch_floats[0], columns.scratch_floats[1], 0
-        factor, weight = float(MAX_NODE_SCORE), float(self.weights[place])
+        factor, weight = float(MAX_NODE_SCORE), float(resource.weight)
         for i in range(length):
             requested = go.add(usage[start + i], request)
             seen |= requested | allocatable[start + i]
@@ -156,7 +158,7 @@ class RequestedToCapacityRatio(StrategyScore):
     """Scores a node by the value of a shape at the requested percentage, rounded to the nearest integer."""
 
     def __init__(
-        self, scored: Sequence[ScoredResource], shape: Shape, devices: ScoredDevices, cluster: ClusterState
+        self, scored: tuple[ScoredResource, ...], shape: Shape, devices: ScoredDevices, cluster: ClusterState
     ) -> None:
         super().__init__(scored, shape, devices, cluster)
         self.skips_zeros = self.rounds = True

@@ -9,7 +9,7 @@ import numpy as np
 from bayplan.base.go_text.times import parse_time_ns
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import HostPort
-from bayplan.state.arrays import Ints, largest_amount
+from bayplan.state.arrays import SMALL, Ints
 from bayplan.state.resource_table import EPHEMERAL_STORAGE
 
 if TYPE_CHECKING:
@@ -43,17 +43,19 @@ class Footprint:
     Attributes:
         amounts, host_ports: the arguments.
         entries: int64[2, len(amounts)], the same rows and amounts for compiled code.
-        largest: the largest amount (see `largest_amount`), which bounds sums.
+        largest: the largest amount, which bounds sums, as `largest_amount` returns it.
     """
 
     def __init__(self, amounts: Amounts, host_ports: tuple[HostPort, ...]) -> None:
         self.amounts = amounts
         self.host_ports = host_ports
-        entries = np.empty((2, len(amounts)), dtype=np.int64)
-        self.entries: Any = entries
+        self.entries: Any = np.empty((2, len(amounts)), dtype=np.int64)
+        entries, largest, smallest = self.entries, 0, 0
         for index in range(len(amounts)):
-            self.entries[0, index], self.entries[1, index] = amounts[index]
-        self.largest = largest_amount(entries[1])
+            row, amount = amounts[index]
+            entries[0, index], entries[1, index] = row, amount
+            largest, smallest = max(largest, amount), min(smallest, amount)
+        self.largest = largest if smallest >= 0 else max(SMALL, largest)
 
     def __reduce__(self) -> tuple[type[Footprint], tuple[Amounts, tuple[HostPort, ...]]]:
         return Footprint, (self.amounts, self.host_ports)

@@ -71,7 +71,7 @@ def filter_rules_follow_what_changes(make: Make, sample: SampleCluster) -> None:
     if not subject.filters:
         return
     plugin = subject.plugin
-    result = FilterResult(plugin, subject.spec, filter_rule(plugin, subject.spec, subject.state), subject.state)
+    result = FilterResult(plugin, subject.spec, subject.state)
     for what in _histories(subject, sample):
         params = subject.filter_params()
         if params is None:
@@ -93,7 +93,7 @@ def score_rules_follow_what_changes(make: Make, sample: SampleCluster) -> None:
     if not subject.scores:
         return
     plugin = subject.plugin
-    result = ScoreResult(plugin, subject.spec, score_rule(plugin, subject.spec, subject.state), subject.state)
+    result = ScoreResult(plugin, subject.spec, subject.state)
     for what in _histories(subject, sample):
         params = subject.score_params()
         if params is None:
