@@ -12,8 +12,8 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ASSIGNED_POD_DELETE
 from bayplan.framework.feature_gates import FeatureGates
-from bayplan.framework.plugin import PermitPlugin, PreBindPlugin, ReservePlugin
-from bayplan.framework.status import SUCCESS, Code, Status
+from bayplan.framework.plugin import PROCEED, PermitPlugin, PreBindPlugin, ReservePlugin
+from bayplan.framework.status import SKIP, SUCCESS, Code, Status
 from bayplan.objects.meta import KubernetesObject, ObjectMeta
 from bayplan.objects.pod import Pod
 from bayplan.objects.storage import PersistentVolume
@@ -88,6 +88,26 @@ def test_a_failed_binding_is_undone_and_the_pod_is_requeued(how: dict[str, str],
     assert [record.message for record in scheduler.records] == ["", message]
     # A second report of the same failure has no effect.
     assert scheduler.binding_failed(P, CONFLICT, SECOND) == []
+
+
+@pytest.mark.parametrize(
+    ("binds_skipped", "answer", "called"),
+    [
+        pytest.param(True, SKIP, True, id="by default, even if PreFilter skipped the pod"),
+        pytest.param(False, SKIP, False, id="not if the plugin declares that it has nothing to do then"),
+        pytest.param(False, PROCEED, True, id="if PreFilter did not skip the pod"),
+    ],
+)
+def test_reserve_and_pre_bind_of_a_plugin_run(*, binds_skipped: bool, answer: object, called: bool) -> None:
+    log: Log = []
+    recorder = make_recorder("A", log, {"pre_filter": answer})
+    recorder.binds_skipped = binds_skipped
+    scheduler = make_scheduler(recorder, nodes=("n1",))
+    scheduler.handle(None, make_pod("p").obj(), 0)
+    scheduler.schedule_one(0)
+    scheduler.binding_failed(P, CONFLICT, SECOND)
+    points = [point for _, point, *_ in log if point in ("reserve", "pre_bind", "unreserve")]
+    assert points == (["reserve", "pre_bind", "unreserve"] if called else [])
 
 
 def test_a_failed_binding_wakes_other_pending_pods() -> None:

@@ -98,7 +98,7 @@ class ClassicScheduler(Scheduler):
         node_name = self.state.nodes.names[result.common.row] or ""
         self.record(queued, Outcome.SCHEDULED, plan, result.common, now_ns, node=node_name)
         self.assume(plan, pod, queued.key, result.common.row)
-        return self.bindings.begin(Binding(queued, profile, cycle_state, node_name), now_ns)
+        return self.bindings.begin(Binding(queued, plan, cycle_state, node_name), now_ns)
 
     def _not_scheduled(self, queued: QueuedPod, plan: Plan, result: ClassicResult, now_ns: int) -> CycleReport:
         """End a cycle that found no node: try preemption, record the cycle, and requeue the pod."""

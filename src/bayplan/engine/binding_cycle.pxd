@@ -6,6 +6,7 @@ from bayplan.framework.cycle_state cimport CycleState
 cdef class Binding:
     cdef public QueuedPod queued
     cdef public object profile, node_name
+    cdef public tuple reserve, pre_bind
     cdef public CycleState cycle_state
 
 cdef class BindingCycle:

@@ -28,6 +28,7 @@ from bayplan.framework.waiting_pods import WaitingPod
 from bayplan.objects.pod import Pod
 
 if TYPE_CHECKING:
+    from bayplan.engine.plan import Plan
     from bayplan.engine.scheduler import Scheduler
 
 _SCHEDULED, _WAIT = Outcome.SCHEDULED, Code.WAIT
@@ -37,11 +38,17 @@ MAX_PERMIT_TIMEOUT_NS = 15 * MINUTE_NS
 
 
 class Binding:
-    """A pod that is assumed on its node and not bound yet. A plain class, whose fields compiled code reads directly."""
+    """A pod that is assumed on its node and not bound yet. A plain class, whose fields compiled code reads directly.
 
-    def __init__(self, queued: QueuedPod, profile: Profile, cycle_state: CycleState, node_name: str) -> None:
+    Attributes:
+        reserve, pre_bind: the plugins of the plan that must run for the pod.
+    """
+
+    def __init__(self, queued: QueuedPod, plan: Plan, cycle_state: CycleState, node_name: str) -> None:
         self.queued = queued
-        self.profile = profile
+        self.profile: Profile = plan.profile
+        self.reserve = plan.reserve
+        self.pre_bind = plan.pre_bind
         self.cycle_state = cycle_state
         self.node_name = node_name
 
@@ -82,7 +89,7 @@ class BindingCycle:
         queued, profile = binding.queued, binding.profile
         cycle_state, node_name = binding.cycle_state, binding.node_name
         pod = queued.pod
-        for reserver in profile.reserve:
+        for reserver in binding.reserve:
             status = reserver.reserve(cycle_state, pod, node_name)
             if status is not SUCCESS and not status.ok:
                 self._scheduler.records.report(queued.key, "Reserve", reserver.name, status)
@@ -124,7 +131,7 @@ class BindingCycle:
         scheduler, pod = self._scheduler, queued.pod
         scheduler.queue.done(queued.uid)
         updates: list[Action] = []
-        for binder in profile.pre_bind:
+        for binder in binding.pre_bind:
             try:
                 status = binder.pre_bind(cycle_state, pod, node_name)
                 items = binder.updates(cycle_state) if status is SUCCESS or status.ok else ()
@@ -182,7 +189,7 @@ class BindingCycle:
         return report
 
     def _unreserve_and_forget(self, binding: Binding) -> None:
-        for reserver in reversed(binding.profile.reserve):
+        for reserver in reversed(binding.reserve):
             reserver.unreserve(binding.cycle_state, binding.queued.pod, binding.node_name)
         self._scheduler.forget(binding.queued.key)
 

@@ -16,7 +16,7 @@ cdef class Plan:
     cdef public FilteredRows filtered
     cdef public Totals totals
     cdef public bytes signature
-    cdef public tuple signing
+    cdef public tuple signing, reserve, pre_bind
     cdef public bint signed
     cdef object _shared, _filters_skipped, _scores_skipped
     cdef PreparationOutcome _pre_seen
@@ -30,6 +30,7 @@ cdef class Plan:
     cpdef void refresh_filters(self) except *
     @cython.locals(filtered=FilteredRows, pre=PreparationOutcome)
     cdef void _choose_filters(self) except *
+    cdef tuple _binding(self, tuple plugins)
     @cython.locals(outcome=PreparationOutcome, count=Py_ssize_t)
     cpdef void refresh_scores(self, Sample sample=*) except *
     @cython.locals(totals=Totals)

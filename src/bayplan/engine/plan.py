@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,7 +18,16 @@ from bayplan.engine.rule_result import FilterResult, RuleResult, RuleResults, Sc
 from bayplan.engine.select_host import Sample
 from bayplan.engine.totals import Totals
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.plugin import MAX_NODE_SCORE, MIN_NODE_SCORE, Params, Plugin, PreFilterPlugin, PreScorePlugin
+from bayplan.framework.plugin import (
+    MAX_NODE_SCORE,
+    MIN_NODE_SCORE,
+    Params,
+    Plugin,
+    PreBindPlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ReservePlugin,
+)
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import Status, error, verdict_code
 from bayplan.objects.pod import Pod
@@ -26,6 +35,8 @@ from bayplan.objects.requests import repeats_overhead
 from bayplan.state.arrays import Bools, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import Footprint, PodClass
+
+P = TypeVar("P", bound=Plugin[Any])
 
 NO_SPECS: Mapping[str, Any] = MappingProxyType({})
 
@@ -44,6 +55,7 @@ class Plan:
         footprint, pod_class, owned_counters, priority: the data with which the cluster state counts a pod of this plan
             on a node.
         pre: the outcome of PreFilter in the last cycle.
+        reserve, pre_bind: the Reserve and PreBind plugins that must run for such pods.
         filtered, totals: the filters with the rows that pass them, and the scorers with the total scores.
         failure: the Error of a plugin that ended the last scoring, or None.
         signature, signing, signed: the key in the cache of plans, the plugins that may sign such pods, and whether one
@@ -71,6 +83,8 @@ class Plan:
         self.owned_counters = state.owned_counters(pod)
         self.priority = pod.spec.priority or 0
         self.pre = PreparationOutcome()
+        self.reserve: tuple[ReservePlugin[Any], ...] = profile.reserve
+        self.pre_bind: tuple[PreBindPlugin[Any], ...] = profile.pre_bind
         self.pre_filters = PreFilters(profile, self.specs, state)
         self.pre_scores = PreScores(profile, self.specs, state)
         self.filtered = FilteredRows(state, shared)
@@ -162,11 +176,18 @@ class Plan:
             results = [self._shared.result(FilterResult, plugin, self.specs[plugin.name]) for plugin in chosen]
             # A filter without PreFilter may observe the cluster instead.
             filtered.rules.choose(results, [True] * len(results))
+            self.reserve = self._binding(self.profile.reserve)
+            self.pre_bind = self._binding(self.profile.pre_bind)
             self._filters_skipped = pre.skipped
         filtered.rules.params = [
             self._params(result, pre.params, result.name in known, PreFilterPlugin) for result in filtered.results
         ]
         self._pre_seen = pre
+
+    def _binding(self, plugins: tuple[P, ...]) -> tuple[P, ...]:
+        """Return the Reserve or PreBind plugins without those that have nothing to do, because PreFilter skipped them."""
+        skipped = self.pre.skipped
+        return tuple([plugin for plugin in plugins if plugin.binds_skipped or plugin.name not in skipped])
 
     def _params(self, result: RuleResult, known: Mapping[str, Params], ran: bool, pre_type: type) -> Params | None:
         """Return a rule's params from PreFilter or PreScore, if that `ran`, or else what the plugin observes."""

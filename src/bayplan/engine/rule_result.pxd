@@ -71,10 +71,10 @@ cdef class RuleSet:
     cdef public list results, params
     cdef public bint reads_feasible
     cdef object _shared, _point
-    cdef list _observing, _epochs
+    cdef list _observing
+    cdef Py_ssize_t _epochs
     cdef bint _moved
 
-    @cython.locals(number=Py_ssize_t)
     cpdef void replace(self, list results) except *
-    @cython.locals(moved=bint, number=Py_ssize_t, result=RuleResult)
+    @cython.locals(moved=bint, epochs=Py_ssize_t, number=Py_ssize_t, result=RuleResult)
     cpdef bint refresh(self, object state, uint8_t[::1] feasible) except -1

@@ -305,7 +305,8 @@ class RuleSet:
         self._point = point
         # Plugins without PreFilter or PreScore, by number: they observe the cluster instead, in every cycle.
         self._observing: list[int] = []
-        self._epochs: list[int] = []
+        # The sum of the results' epochs, which only grow; -1 if the results have changed.
+        self._epochs = -1
         self._moved = True
 
     def choose(self, results: list[Any], observing: Sequence[bool]) -> bool:
@@ -315,7 +316,7 @@ class RuleSet:
         """
         changed = results != self.results
         if changed:
-            self.results, self._epochs, self._moved = results, [-1] * len(results), True
+            self.results, self._epochs, self._moved = results, -1, True
         self.reads_feasible = _some_reads_feasible(results)
         self._observing = [
             number
@@ -326,10 +327,8 @@ class RuleSet:
 
     def replace(self, results: list[Any]) -> None:
         """Replace the results of some plugins by those for new specs; the plugins stay the same."""
-        for number in range(len(results)):
-            if results[number] is not self.results[number]:
-                self._epochs[number] = -1
-        self.results = results
+        if results != self.results:
+            self.results, self._epochs = results, -1
         self.reads_feasible = _some_reads_feasible(results)
 
     def refresh(self, state: Any, feasible: Any) -> bool:
@@ -343,16 +342,16 @@ class RuleSet:
         for number in self._observing:
             result: RuleResult = self.results[number]
             self.params[number] = result.plugin.observe(result.spec, state)
+        epochs = 0
         for number in range(len(self.results)):
             result = self.results[number]
             if timer is None:
                 result.refresh(self.params[number], feasible)
             else:
                 timer((result.name, self._point), result.refresh, self.params[number], feasible)
-            if result.epoch != self._epochs[number]:
-                self._epochs[number] = result.epoch
-                moved = True
-        self._moved = False
+            epochs += result.epoch
+        moved = moved or epochs != self._epochs
+        self._moved, self._epochs = False, epochs
         return moved
 
 

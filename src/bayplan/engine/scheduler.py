@@ -168,7 +168,7 @@ class Scheduler:
         node_name = self.state.nodes.names[result.row] or ""
         self.record(queued, _SCHEDULED, plan, result, now_ns, node_name)
         self.assume(plan, pod, queued.key, result.row)
-        return self.bindings.begin(Binding(queued, profile, cycle_state, node_name), now_ns)
+        return self.bindings.begin(Binding(queued, plan, cycle_state, node_name), now_ns)
 
     def _skip_pod_schedule(self, queued: QueuedPod) -> bool:
         pod = queued.pod

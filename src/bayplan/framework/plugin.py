@@ -108,6 +108,8 @@ class Plugin(Generic[S]):
         compiles_requests: whether `compile` reads requests and claims of containers, or the pod's resource claims;
             otherwise, pods that differ only in these share a spec.
         compiles_volumes: the same for the pod's volumes.
+        binds_skipped: whether Reserve and PreBind must run even for pods that the plugin's PreFilter skipped; they are
+            called for every pod unless the plugin declares that they would do nothing.
         sums_in_pre_filter, sums_in_pre_score: how often upstream's plugin sums a pod's requests, including pod-level
             ones, at that extension point.
         earlier_sums: how often the plugins of the profile did so before PreScore; set by the profile.
@@ -119,6 +121,7 @@ class Plugin(Generic[S]):
     pre_reads: ClassVar[Reads] = Reads.EVERYTHING
     compiles_requests: ClassVar[bool] = True
     compiles_volumes: ClassVar[bool] = True
+    binds_skipped: ClassVar[bool] = True
     partial: ClassVar[bool] = False
     sums_in_pre_filter: int = 0
     sums_in_pre_score: int = 0

@@ -91,6 +91,7 @@ class VolumeBinding(
     """
 
     name = "VolumeBinding"
+    binds_skipped = False
     reads_feasible = False
     reads = Reads.NODES
     pre_reads = Reads.OBJECTS
