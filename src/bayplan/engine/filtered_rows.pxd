@@ -36,3 +36,6 @@ cdef class FilteredRows:
     cpdef object first_failures(self, object skipped=*)
     @cython.locals(number=Py_ssize_t, result=FilterResult)
     cpdef int64_t first_failure_at(self, Py_ssize_t row) except? -2
+
+@cython.locals(value=int64_t, length=Py_ssize_t, row=Py_ssize_t)
+cpdef dict count_failures(int64_t[::1] values)

@@ -149,3 +149,18 @@ class FilteredRows:
             if result.codes[row]:
                 return number << 16 | int(result.codes[row])
         return -1
+
+
+def count_failures(values: Any) -> dict[int, int]:
+    """Return the number of rows per value of int64[capacity], excluding `PASSES`. Most adjacent rows have equal values."""
+    counts: dict[int, int] = {}
+    value, length = PASSES, 0
+    for row in range(len(values)):
+        if values[row] != value:
+            if value != PASSES:
+                counts[value] = counts.get(value, 0) + length
+            value, length = values[row], 0
+        length += 1
+    if value != PASSES:
+        counts[value] = counts.get(value, 0) + length
+    return counts

@@ -7,11 +7,9 @@ to 320 when all rows are evaluated again.)
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 
-from bayplan.engine.filtered_rows import PASSES
+from bayplan.engine.filtered_rows import PASSES, count_failures
 from bayplan.engine.nominated_pods import NominatedPods
 from bayplan.engine.plan import Plan
 from bayplan.engine.what_if import ChangedRows, Trial
@@ -78,7 +76,7 @@ class FirstFailures:
         self.values = plan.filtered.first_failures()
         self.values[~self.examined] = PASSES
         self.overrides = {}
-        self.counts = Counter(self.values[self.values != PASSES].tolist())
+        self.counts = count_failures(self.values)
 
     def _evaluate(self, row: int, nominated: NominatedPods) -> None:
         """Evaluate one row, with its nominated pods, if any, and without them."""
