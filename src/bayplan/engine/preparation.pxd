@@ -17,7 +17,7 @@ cdef class PreparedPlugins:
     cdef object _state, _catalog
     cdef RowLog _node_log
     cdef Columns _columns
-    cdef list _plugins, _specs, _answers, _reads
+    cdef list _plugins, _specs, _answers, _reads, _adapted
     cdef int _all_reads
     cdef bint _is_adapted
     cdef PreparationOutcome _outcome
@@ -29,9 +29,9 @@ cdef class PreparedPlugins:
     cdef int _changes(self) except -1
     @cython.locals(changes=int, changed=Py_ssize_t, known=PreparationOutcome, outcome=PreparationOutcome)
     cpdef PreparationOutcome refresh(self, object argument)
-    @cython.locals(number=Py_ssize_t)
+    @cython.locals(number=Py_ssize_t, adapted=bint)
     cdef Py_ssize_t _first_changed(self, int changes, object argument) except -2
-    @cython.locals(outcome=PreparationOutcome, number=Py_ssize_t, run_count=Py_ssize_t)
+    @cython.locals(outcome=PreparationOutcome, known=bint, number=Py_ssize_t, run_count=Py_ssize_t)
     cdef PreparationOutcome _combine(self, Py_ssize_t first, int changes, object argument)
     cdef object _reads_of(self, object plugin, object spec)
     cdef object _run(self, Py_ssize_t number, object argument)

@@ -68,6 +68,8 @@ class PreparedPlugins:
         self._specs: list[Any] = [None] * count
         self._answers: list[Any] = [_UNKNOWN] * count
         self._reads = [0] * count
+        # Whether the last result is that for another spec.
+        self._adapted = [False] * count
         self._all_reads = 0
         # The outcome, and the number of plugins that ran for it.
         self._outcome: PreparationOutcome | None = None
@@ -84,7 +86,7 @@ class PreparedPlugins:
             spec = specs[plugin.name]
             if spec is not self._specs[number]:
                 self._specs[number] = spec
-                self._answers[number] = _UNKNOWN
+                self._adapted[number] = True
                 # `_value_` skips the property `value`, which takes ten times as long.
                 self._reads[number] = self._reads_of(plugin, spec)._value_ & ~_NODES
             self._all_reads |= self._reads[number]
@@ -125,10 +127,12 @@ class PreparedPlugins:
     def _first_changed(self, changes: int, argument: Any) -> int:
         """Run plugins again, as far as they ran before, until the result of one changes; return its number, or -1."""
         for number in range(self._run_count):
-            before = self._answers[number]
-            if before is _UNKNOWN or changes & self._reads[number]:
+            before, adapted = self._answers[number], self._adapted[number]
+            if before is _UNKNOWN or adapted or changes & self._reads[number]:
                 answer = self._run(number, argument)
-                if answer is not before and (before is _UNKNOWN or answer != before):
+                self._adapted[number] = False
+                # Params for another spec replace the last ones even if they are equal.
+                if answer is not before and (before is _UNKNOWN or adapted or answer != before):
                     self._answers[number] = answer
                     return number
         return -1
@@ -137,8 +141,10 @@ class PreparedPlugins:
         """Combine the results in order; from number `first` on, run the plugins whose result may have changed."""
         outcome, run_count = PreparationOutcome(), 0
         for number in range(len(self._plugins)):
-            if self._answers[number] is _UNKNOWN or (number >= first and changes & self._reads[number]):
+            known = self._answers[number] is not _UNKNOWN and not self._adapted[number]
+            if not known or (number >= first and changes & self._reads[number]):
                 self._answers[number] = self._run(number, argument)
+                self._adapted[number] = False
             run_count = number + 1
             if not self._merge(outcome, self._plugins[number], self._answers[number]):
                 break
