@@ -45,7 +45,7 @@ cdef class FilterResult(RuleResult):
 
     cpdef void allocate(self) except *
     cpdef void run_all(self) except *
-    @cython.locals(codes=uint16_t[::1], failing=Py_ssize_t, has_errors=bint, row=Py_ssize_t, code=cython.int)
+    @cython.locals(codes=uint16_t[::1], failing=cython.int, found=cython.int, row=Py_ssize_t)
     cdef void _count(self) except *
     @cython.locals(
         codes=uint16_t[::1], rule=FilterRule, loaded=int64_t, place=Py_ssize_t, row=Py_ssize_t, code=cython.int, before=cython.int,

@@ -182,14 +182,11 @@ class FilterResult(RuleResult):
         self._count()
 
     def _count(self) -> None:
-        codes, failing, has_errors = self.codes, 0, False
+        codes, failing, found = self.codes, 0, 0
         for row in range(self.columns.count):
-            code = codes[row]
-            if code:
-                failing += 1
-                if code >= ERROR_BIT:
-                    has_errors = True
-        self.failing, self.has_errors = failing, has_errors
+            failing += codes[row] != 0
+            found |= codes[row]
+        self.failing, self.has_errors = int(failing), found & ERROR_BIT != 0
 
     def run_changed(self, rows: Any, count: int) -> None:
         """Run the rule on changed rows; see `RuleResult.run_changed`."""
