@@ -12,7 +12,6 @@ from bayplan.engine.rule_result import FilterResult, RuleSet
 from bayplan.framework.plugin import Reads
 from bayplan.framework.rule import FilterRule
 from bayplan.state.columns import Columns
-from bayplan.testing import make_node
 from tests.engine.recorders import make_scheduler
 
 
@@ -55,7 +54,7 @@ class Inherits(Outdated):
 def test_each_use_of_a_result_calls_the_refresh_of_its_rule(kind: type[Outdated]) -> None:
     state = make_scheduler(in_tree=("NodeResourcesFit",), nodes=("n1",)).state
     rule = kind(state.columns)
-    plugin: Any = SimpleNamespace(name="Custom", reads=Reads.USAGE, filter_rule=lambda *_: rule)
+    plugin: Any = SimpleNamespace(name="Custom", reads=Reads.NODES, filter_rule=lambda *_: rule)
     result = FilterResult(plugin, SimpleNamespace(), state)
     found = []
     for _ in range(4):
@@ -63,20 +62,3 @@ def test_each_use_of_a_result_calls_the_refresh_of_its_rule(kind: type[Outdated]
         found.append((rule.refreshed, int(result.values[0])))
     # The rule runs on the first use, and when `refresh` returns True.
     assert found == [(1, 1), (2, 2), (3, 2), (4, 4)]
-
-
-def test_a_rule_that_reads_only_nodes_is_refreshed_after_a_change_of_a_node() -> None:
-    scheduler = make_scheduler(in_tree=("NodeResourcesFit",), nodes=("n1",))
-    state = scheduler.state
-    rule = Outdated(state.columns)
-    plugin: Any = SimpleNamespace(name="Custom", reads=Reads.NODES, filter_rule=lambda *_: rule)
-    result = FilterResult(plugin, SimpleNamespace(), state)
-    found = []
-    for params in (("a",), ("a",), ("b",), None, None, ("b",)):
-        result.refresh(params, np.ones(state.nodes.capacity, dtype=np.uint8))
-        result.refresh(params, np.ones(state.nodes.capacity, dtype=np.uint8))
-        found.append(rule.refreshed)
-    scheduler.handle(None, make_node("n2").obj(), 0)
-    result.refresh(params, np.ones(state.nodes.capacity, dtype=np.uint8))
-    # Without params, the rule may depend on anything.
-    assert [*found, rule.refreshed] == [1, 1, 2, 4, 6, 7, 8]

@@ -23,6 +23,9 @@ _OBJECTS = (Reads.OBJECTS | Reads.COUNTERS | Reads.CATALOG).value
 
 R = TypeVar("R", "FilterResult", "ScoreResult")
 
+_NO_REFRESH: Any = vars(Rule)["refresh"]
+"""`Rule.refresh`, which does nothing. It is not called, because calls of rules in plain Python take long."""
+
 
 class RuleResult:
     """The base of `FilterResult` and `ScoreResult`.
@@ -55,7 +58,7 @@ class RuleResult:
         self._changes = LogReader(())
         self._version = -1
         self._capacity = -1
-        self._interrupted = True
+        self._interrupted = self._refreshes = True
         # Reads of all changed rows before the rules run are collected in it: their cache misses then overlap.
         self._loaded = 0
 
@@ -75,6 +78,7 @@ class RuleResult:
         # The rule must be bound, and run on every row.
         self._version = -1
         self._interrupted = True
+        self._refreshes = type(rule).refresh is not _NO_REFRESH
 
     def refresh(self, params: Params | None, feasible: Any) -> None:
         """Update `values` to the rule's current results for all rows.
@@ -84,11 +88,7 @@ class RuleResult:
                 the rule looks up its data itself and may depend on any change, so it also runs on every row.
             feasible: uint8[capacity], for scorers: the feasible rows.
         """
-        rule, columns = self.rule, self.columns
-        # Without changes of nodes, a rule that reads nothing else has the same results.
-        unchanged = params is self.params and params is not None and self._version == columns.version
-        if unchanged and self.static and not self._interrupted and self._changes.is_current():
-            return
+        rule = self.rule
         # A rule that raised has left some rows out of date.
         all_rows = not self.incremental or self._interrupted
         self._interrupted = True
@@ -100,7 +100,7 @@ class RuleResult:
             rule.params = None
         if self.bind():
             all_rows = True
-        if rule.refresh():
+        if self._refreshes and rule.refresh():
             all_rows = True
         if all_rows:
             self.run_all()
