@@ -28,9 +28,10 @@ from bayplan.framework.plugin import (
     PreFilterResult,
     PreScorePlugin,
     Reads,
+    ReservePlugin,
     ScorePlugin,
 )
-from bayplan.framework.status import SUCCESS, UNRESOLVABLE_BIT, Status
+from bayplan.framework.status import SKIP, SUCCESS, UNRESOLVABLE_BIT, Status, unschedulable
 from bayplan.objects.pod import Pod
 from bayplan.plugins.registry import in_tree_registry
 from bayplan.state.arrays import Bools, Codes, Ints
@@ -304,6 +305,22 @@ class ForgetsFreedRows(Right):
         return np.array(sizes, dtype=np.int64)
 
 
+class Reserves(PreFilterPlugin[PodSpec], ReservePlugin[PodSpec]):
+    binds_skipped = False
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> PodSpec:
+        return PodSpec(pod.metadata.name, pod, 0)
+
+    def pre_filter(self, spec: PodSpec, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
+        return SKIP
+
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        return unschedulable("the node is taken")
+
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        pass
+
+
 class NodeNoText(PerNodePlugin):
     def filter_node(self, pod: Pod, node: NodeInfo) -> Any:
         return False
@@ -343,6 +360,7 @@ BROKEN = [
     (ArrayAsParams, "the params of observe() is not hashable"),
     (Breaks, "KeyError in filter_node()"),
     (ForgetsFreedRows, "AttributeError in "),
+    (Reserves, "binds_skipped is False, so reserve() would not be called, but it returned"),
     (NodeNoText, "expected None, a string or a Status, got False"),
 ]
 

@@ -221,6 +221,28 @@ def hints_answer(make: Make, sample: SampleCluster) -> None:
                     raise PluginFault(f"the hint of {event.label} returned {answer!r}, not a HintAnswer")
 
 
+def skipped_pods_need_no_binding(make: Make, sample: SampleCluster) -> None:
+    """With ``binds_skipped = False``, Reserve and PreBind do nothing for pods that PreFilter skipped."""
+    subject = make(sample)
+    plugin, pod = subject.plugin, subject.pod
+    if plugin.binds_skipped or not skips(subject.pre_filter()):
+        return
+    state, node_name = CycleState(), subject.name(subject.rows[0])
+    calls: list[tuple[str, Any]] = []
+    if "reserve" in subject.points:
+        calls.append(("reserve", plugin.reserve(state, pod, node_name)))
+        calls.append(("reserved", plugin.reserved(state)))
+    if "pre_bind" in subject.points:
+        calls.append(("pre_bind", plugin.pre_bind(state, pod, node_name)))
+        calls.append(("updates", plugin.updates(state)))
+    for method, answer in calls:
+        if not (answer.ok if isinstance(answer, Status) else not answer):
+            raise PluginFault(
+                f"PreFilter skips the pod and binds_skipped is False, so {method}() would not be called, but it returned "
+                f"{answer!r}; remove binds_skipped = False"
+            )
+
+
 # --- helpers ----------------------------------------------------------------------------------------------------------
 
 UNSIGNED = ("name", "annotation")
@@ -363,6 +385,7 @@ CHECKS: tuple[Check, ...] = (
     filter_rules_follow_what_changes,
     score_rules_follow_what_changes,
     trials_are_answered_and_forgotten,
+    skipped_pods_need_no_binding,
     hints_answer,
 )
 """The order matters: an error that one check finds may make later checks fail."""
