@@ -159,7 +159,7 @@ def count_failures(values: Any) -> dict[int, int]:
         if values[row] != value:
             if value != PASSES:
                 counts[value] = counts.get(value, 0) + length
-            value, length = values[row], 0
+            value, length = int(values[row]), 0
         length += 1
     if value != PASSES:
         counts[value] = counts.get(value, 0) + length

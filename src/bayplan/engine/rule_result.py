@@ -186,7 +186,7 @@ class FilterResult(RuleResult):
         for row in range(self.columns.count):
             failing += codes[row] != 0
             found |= codes[row]
-        self.failing, self.has_errors = int(failing), found & ERROR_BIT != 0
+        self.failing, self.has_errors = int(failing), bool(found & ERROR_BIT)
 
     def run_changed(self, rows: Any, count: int) -> None:
         """Run the rule on changed rows; see `RuleResult.run_changed`."""
