@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bayplan.base.errors import PluginFailure
-from bayplan.engine.rule_result import FilterResult, ScoreResult, filter_rule, score_rule
+from bayplan.engine.rule_result import FilterResult, ScoreResult
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.node_info import NodeInfo
 from bayplan.framework.per_node_plugin import PerNodePlugin
@@ -117,8 +117,8 @@ def test_guarded_rules_need_few_calls_per_pass(kind: type[Plugin[Any]]) -> None:
     runner = CountingRunner()
     plugin, state = guarded(kind, runner, nodes=200)
     spec = plugin.compile(make_pod("p").obj(), state)
-    verdicts = FilterResult(plugin, spec, filter_rule(plugin, spec, state), state)
-    scores = ScoreResult(plugin, spec, score_rule(plugin, spec, state), state)
+    verdicts = FilterResult(plugin, spec, plugin.filter_rule(spec, state), state)
+    scores = ScoreResult(plugin, spec, plugin.score_rule(spec, state), state)
     for count in (0, 3):
         for number in range(2 * count):
             state.place(state.pod_info(make_pod(f"p{number}").obj()), number // 2)
@@ -136,7 +136,7 @@ def test_an_exception_in_a_rule_is_a_plugin_failure(monkeypatch: pytest.MonkeyPa
     runner = CountingRunner()
     plugin, state = guarded(ByRule, runner, nodes=3)
     spec = plugin.compile(make_pod("p").obj(), state)
-    verdicts = FilterResult(plugin, spec, filter_rule(plugin, spec, state), state)
+    verdicts = FilterResult(plugin, spec, plugin.filter_rule(spec, state), state)
     verdicts.refresh((), None)
     state.place(state.pod_info(make_pod("a").obj()), 1)
     state.place(state.pod_info(make_pod("b").obj()), 1)

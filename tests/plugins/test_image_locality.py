@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayplan.engine.rule_result import ScoreResult, score_rule
+from bayplan.engine.rule_result import ScoreResult
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.plugins.image_locality import ImageLocality
@@ -92,7 +92,7 @@ def test_scores_follow_added_and_changed_nodes() -> None:
     state = make_state([holding("n1", 1000 * MIB)])
     plugin = make_plugin(ImageLocality, state)
     spec = plugin.compile(make_pod(image="a"), state)
-    result = ScoreResult(plugin, spec, score_rule(plugin, spec, state), state)
+    result = ScoreResult(plugin, spec, plugin.score_rule(spec, state), state)
 
     def score_of_n1() -> int:
         result.refresh((), None)

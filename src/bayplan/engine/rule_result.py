@@ -12,7 +12,6 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from bayplan.engine.log_reader import LogReader
-from bayplan.framework.array_rule import ArrayFilterRule, ArrayScoreRule
 from bayplan.framework.plugin import FilterPlugin, Params, Plugin, Reads, ScorePlugin
 from bayplan.framework.rule import FilterRule, Rule, ScoreRule
 from bayplan.framework.status import ERROR_BIT
@@ -353,7 +352,7 @@ class RuleResults:
         key = (id(plugin), spec.key)
         found = self._filters.get(key)
         if found is None:
-            found = self._filters[key] = FilterResult(plugin, spec, filter_rule(plugin, spec, self._state), self._state)
+            found = self._filters[key] = FilterResult(plugin, spec, plugin.filter_rule(spec, self._state), self._state)
         return found
 
     def score_result(self, plugin: ScorePlugin[Any], spec: Any) -> ScoreResult:
@@ -361,17 +360,5 @@ class RuleResults:
         key = (id(plugin), spec.key)
         found = self._scores.get(key)
         if found is None:
-            found = self._scores[key] = ScoreResult(plugin, spec, score_rule(plugin, spec, self._state), self._state)
+            found = self._scores[key] = ScoreResult(plugin, spec, plugin.score_rule(spec, self._state), self._state)
         return found
-
-
-def filter_rule(plugin: FilterPlugin[Any], spec: Any, state: ClusterState) -> FilterRule:
-    """Return the rule of a filter for a spec: the plugin's own rule, or a rule that calls its array-based `filter`."""
-    rule = plugin.filter_rule(spec, state)
-    return rule if rule is not None else ArrayFilterRule(plugin, spec, state)
-
-
-def score_rule(plugin: ScorePlugin[Any], spec: Any, state: ClusterState) -> ScoreRule:
-    """Return the rule of a scorer for a spec: the plugin's own rule, or a rule that calls its array-based `score`."""
-    rule = plugin.score_rule(spec, state)
-    return rule if rule is not None else ArrayScoreRule(plugin, spec, state)

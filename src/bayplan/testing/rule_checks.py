@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.engine.rule_result import FilterResult, ScoreResult, filter_rule, score_rule
+from bayplan.engine.rule_result import FilterResult, ScoreResult
 from bayplan.framework.plugin import PreFilterResult
 from bayplan.framework.rule import FilterRule, Params, ScoreRule, ready
 from bayplan.objects.node import Node
@@ -71,7 +71,7 @@ def filter_rules_follow_what_changes(make: Make, sample: SampleCluster) -> None:
     if not subject.filters:
         return
     plugin = subject.plugin
-    result = FilterResult(plugin, subject.spec, filter_rule(plugin, subject.spec, subject.state), subject.state)
+    result = FilterResult(plugin, subject.spec, plugin.filter_rule(subject.spec, subject.state), subject.state)
     for what in _histories(subject, sample):
         params = subject.filter_params()
         if params is None:
@@ -93,7 +93,7 @@ def score_rules_follow_what_changes(make: Make, sample: SampleCluster) -> None:
     if not subject.scores:
         return
     plugin = subject.plugin
-    result = ScoreResult(plugin, subject.spec, score_rule(plugin, subject.spec, subject.state), subject.state)
+    result = ScoreResult(plugin, subject.spec, plugin.score_rule(subject.spec, subject.state), subject.state)
     for what in _histories(subject, sample):
         params = subject.score_params()
         if params is None:
@@ -204,13 +204,13 @@ def _trials(subject: Subject, sample: SampleCluster, row: int) -> Iterator[tuple
 
 
 def _new_filter_rule(subject: Subject, params: Params | None) -> FilterRule:
-    rule = filter_rule(subject.plugin, subject.spec, subject.state)
+    rule: FilterRule = subject.plugin.filter_rule(subject.spec, subject.state)
     ready(rule, params, subject.state.columns)
     return rule
 
 
 def _new_score_rule(subject: Subject, params: Params | None) -> ScoreRule:
-    rule = score_rule(subject.plugin, subject.spec, subject.state)
+    rule: ScoreRule = subject.plugin.score_rule(subject.spec, subject.state)
     ready(rule, params, subject.state.columns)
     if rule.reads_feasible:
         rule.prepare(_feasible(subject))

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayplan.engine.rule_result import filter_rule
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import Plugin, PreFilterResult, Reads
 from bayplan.framework.rule import ready
@@ -141,7 +140,7 @@ def ask(plugin: DynamicResources, world: World, pod: Pod) -> dict[str, Any]:
     if not isinstance(answer, PreFilterResult):
         return {**found, "answer": answer}
     columns, nodes = world.state.columns, world.state.nodes
-    rule, scorer = filter_rule(plugin, spec, world.state), plugin.score_rule(spec, world.state)
+    rule, scorer = plugin.filter_rule(spec, world.state), plugin.score_rule(spec, world.state)
     ready(rule, answer.params, columns)
     ready(scorer, plugin.observe(spec, world.state), columns)
     codes, raw = np.zeros(columns.capacity, dtype=np.uint16), np.zeros(columns.capacity, dtype=np.int64)
