@@ -294,7 +294,7 @@ def test_failed_or_timed_out_binding_conditions_reject_nodes(
     item = claim("c", request(), status={"allocation": allocated, "devices": devices})
     world = two_nodes(item)
     plugin = world.plugin
-    plugin._preparation._binding_timeout_ns = 600 * 10**9
+    plugin._binding_timeout_ns = 600 * 10**9
     spec = plugin.compile(claiming("c"), world.state)
     answer = plugin.pre_filter(spec, world.state, CycleState(now_s * 10**9))
     assert isinstance(answer, PreFilterResult)

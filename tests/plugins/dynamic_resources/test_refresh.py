@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import Plugin, PreFilterResult, Reads
 from bayplan.framework.rule import ready
 from bayplan.framework.status import verdict_code
@@ -211,7 +212,7 @@ def test_a_pool_for_all_nodes_is_built_once() -> None:
             driver=DRIVER, pool=ResourcePool(name="p", generation=1, resource_slice_count=1), all_nodes=True
         ),
     )
-    catalog = PoolCatalog([PoolSlice(source, ())], partitionable_devices=True)
+    catalog = PoolCatalog([PoolSlice(source, ())], FeatureGates())
     pools = [catalog.pools_of(make_node(name))[0] for name in NODES]
     assert all(pool is pools[0] for pool in pools)
 
