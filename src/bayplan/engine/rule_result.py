@@ -11,11 +11,11 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from bayplan.engine.log_reader import LogReader
 from bayplan.framework.plugin import FilterPlugin, Params, Plugin, Reads, ScorePlugin
 from bayplan.framework.rule import FilterRule, Rule, ScoreRule
 from bayplan.framework.status import ERROR_BIT
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.row_log import LogReader
 
 _PLACEMENTS = (Reads.USAGE | Reads.PORTS).value
 _OBJECTS = (Reads.OBJECTS | Reads.COUNTERS | Reads.CATALOG).value

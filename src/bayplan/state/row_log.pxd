@@ -15,3 +15,17 @@ cdef class RowLog:
     @cython.locals(number=Py_ssize_t)
     cpdef list since(self, Py_ssize_t position)
     cdef void _make_room(self) except *
+
+cdef class LogReader:
+    cdef list _logs
+    cdef Py_ssize_t[::1] _positions
+    cdef public Py_ssize_t[::1] rows
+
+    @cython.locals(number=Py_ssize_t, log=RowLog, added=Py_ssize_t)
+    cpdef bint is_current(self) except -1
+    @cython.locals(number=Py_ssize_t, log=RowLog)
+    cpdef void skip(self) except *
+    @cython.locals(
+        number=Py_ssize_t, log=RowLog, position=Py_ssize_t, missed=Py_ssize_t, reached=bint, found=Py_ssize_t, rows=Py_ssize_t[::1],
+    )
+    cpdef Py_ssize_t take(self, Py_ssize_t limit) except -2
