@@ -63,10 +63,10 @@ class Fault(NamedTuple):
 FAULTS = (
     Fault("undo leaves the first move", PodMoves, "undo", "> length:", "> max(length, 1):", undone),
     Fault("undo takes back none", PodMoves, "undo", "> length:", "> len(self._moves):", undone),
-    Fault("undo counts in the wrong direction", PodMoves, "undo", "row, not added", "row, added", undone),
-    Fault("undo counts on the row before", PodMoves, "undo", "row, not added", "row - 1, not added", undone),
-    Fault("undo leaves the ports", PodMoves, "undo", "if ports and added:", "if False:", undone),
-    Fault("undo takes ports twice", PodMoves, "undo", "if ports and added:", "if ports and not added:", undone),
+    Fault("undo counts in the wrong direction", PodMoves, "undo", "row, -count)", "row, count)", undone),
+    Fault("undo counts on the row before", PodMoves, "undo", "row, -count)", "row - 1, -count)", undone),
+    Fault("undo leaves the ports", PodMoves, "undo", "if used is not None:", "if False:", undone),
+    Fault("undo frees all ports", PodMoves, "undo", "restore(row, used)", "restore(row, [])", undone),
     Fault("a move forgets owned terms", pod_moves, "count_pod", "info.owned_counters", "()", owned),
     Fault(
         "a move back forgets selectors",

@@ -228,36 +228,50 @@ class ClusterState:
     def place(self, info: PodInfo, row: int) -> None:
         """Add a pod to a row. The pod's key must not be in the state yet."""
         footprint = info.footprint
-        self._put_on(info, row)
+        self._move(info, row, 1)
         self._largest_sum += footprint.largest
         if self._largest_sum >= SMALL:
             self.small &= footprint.largest < SMALL
             self._measure_sums()
-        fresh = None
-        if footprint.host_ports:
-            fresh = self.host_ports.add(row, footprint.host_ports)
+        self._change_ports(self.host_ports.add, row, footprint.host_ports)
         if self._journal is not None:
-            self._journal.append(partial(self._take_off, info, fresh))
+            self._journal.append(partial(self._move, info, row, -1))
 
-    def _put_on(self, info: PodInfo, row: int) -> None:
-        """Add a pod to a row, without its host ports."""
-        info.row = row
-        self.pods[info.key] = info
-        self.pods_on[row][info.key] = info
-        nodes = info.pod_class.nodes
-        nodes[row] = nodes.get(row, 0) + 1
-        pod_moves.count_pod(self.columns, info, row, 1)
-        self.usage_log.append(row)
+    def _move(self, info: PodInfo, row: int, count: int) -> None:
+        """Add (1) or remove (-1) a pod on a row, without its host ports."""
+        self.shift(info, row, count)
         if self.placements is not None:
-            self.placements.append((row, info.footprint, 1))
+            self.placements.append((row, info.footprint, count))
+
+    def shift(self, info: PodInfo, row: int, count: int) -> None:
+        """Add (1) or remove (-1) a pod on a row, in everything except host ports, magnitudes and `placements`."""
+        if count > 0:
+            info.row = row
+            self.pods[info.key] = self.pods_on[row][info.key] = info
+        else:
+            del self.pods[info.key], self.pods_on[row][info.key]
+        nodes = info.pod_class.nodes
+        nodes[row] = nodes.get(row, 0) + count
+        if not nodes[row]:
+            del nodes[row]
+        pod_moves.count_pod(self.columns, info, row, count)
+        self.usage_log.append(row)
+
+    def _change_ports(
+        self, change: Callable[[int, tuple[HostPort, ...]], None], row: int, ports: tuple[HostPort, ...]
+    ) -> None:
+        if ports:
+            self._undo(partial(self.host_ports.restore, row, self.host_ports.used(row)))
+            change(row, ports)
 
     def remove_pod(self, key: str) -> PodInfo:
         """Remove a pod from its node; return the pod's record."""
         info = self.pods[key]
         row = info.row
-        freed = self._take_off(info, None)
+        self._move(info, row, -1)
+        self._change_ports(self.host_ports.remove, row, info.footprint.host_ports)
         if self._journal is not None:
-            self._journal.append(partial(self._put_back, info, row, freed))
+            self._journal.append(partial(self._move, info, row, 1))
         return info
 
     def update_pod(self, pod: Pod) -> PodInfo:
@@ -274,28 +288,6 @@ class ClusterState:
         if before.status.start_time != pod.status.start_time:
             self.pod_log.append(info.row)
         info.replace_version(pod)
-
-    def _take_off(self, info: PodInfo, ports: list[HostPort] | None) -> list[HostPort]:
-        """Remove a pod from its row; free these `ports`, or all of the pod's if None. Return the freed ports."""
-        row = info.row
-        del self.pods[info.key]
-        del self.pods_on[row][info.key]
-        nodes = info.pod_class.nodes
-        nodes[row] -= 1
-        if not nodes[row]:
-            del nodes[row]
-        pod_moves.count_pod(self.columns, info, row, -1)
-        self.usage_log.append(row)
-        if self.placements is not None:
-            self.placements.append((row, info.footprint, -1))
-        if not info.footprint.host_ports:
-            return []
-        return self.host_ports.remove(row, info.footprint.host_ports if ports is None else ports)
-
-    def _put_back(self, info: PodInfo, row: int, ports: list[HostPort]) -> None:
-        self._put_on(info, row)
-        if info.footprint.host_ports:
-            self.host_ports.add(row, tuple(ports))
 
     # Other objects.
 
@@ -399,7 +391,7 @@ class ClusterState:
         for key, pod, footprint, priority, owns, row in contents.pods:
             owned = self.owned_counters(pod) if owns else ()
             info = PodInfo(key, pod, footprint, self.pod_class(pod), priority, owned)
-            self._put_on(info, row)
+            self._move(info, row, 1)
         self.pods_on = [{key: self.pods[key] for key in keys} for keys in contents.pods_on]
 
     def without_pods_and_images(self) -> ClusterState:
