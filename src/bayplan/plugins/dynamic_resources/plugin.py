@@ -13,7 +13,6 @@ from bayplan.framework.configuration.plugin_arguments import DynamicResourcesArg
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import Diagnosis, PostFilterResult
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint, hint
-from bayplan.framework.known_verdicts import KnownVerdicts
 from bayplan.framework.plugin import (
     FilterPlugin,
     Handle,
@@ -26,7 +25,7 @@ from bayplan.framework.plugin import (
     Reads,
     ReservePlugin,
 )
-from bayplan.framework.rule import FilterRule, Params, ScoreRule
+from bayplan.framework.rule import Params, ScoreRule
 from bayplan.framework.status import ERROR_BIT, SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod, PodSpec
@@ -257,17 +256,16 @@ class DynamicResources(
                 cycle.expires_ns = deadline_ns
         cycle.unready = frozenset(unready)
 
-    def filter_rule(self, spec: DynamicResourcesSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule that looks up the verdicts: devices are searched once for all nodes."""
-        return KnownVerdicts(cluster.columns, self._verdicts)
+    def filter(self, spec: DynamicResourcesSpec, params: Params | None, rows: Rows) -> Codes:
+        """Reject nodes on which the claims can't be allocated or used; an error everywhere if PreFilter is disabled.
 
-    def _verdicts(self, params: Params | None) -> Codes:
-        """Reject nodes on which the claims can't be allocated or used; an error everywhere if PreFilter is disabled."""
+        Devices are searched once for all nodes.
+        """
         if params is None:
-            return np.full(self.handle.cluster.columns.capacity, STATE_MISSING, dtype=np.uint16)
+            return rows.verdicts((rows.everywhere(True), STATE_MISSING))
         (cycle,) = params
         assert isinstance(cycle, CycleClaims)
-        return self._node_filter.verdicts(cycle)
+        return self._node_filter.verdicts(cycle)[rows.row_numbers()]
 
     def reasons(self, spec: DynamicResourcesSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the text of a verdict."""
