@@ -143,6 +143,7 @@ class Allocator:
     def __init__(self, checks: RequestChecks, pools: Sequence[Pool], claims: Sequence[ResourceClaim]) -> None:
         self._checks = checks
         self._gates = checks.gates
+        self._device_taints = checks.gates.enabled("DRADeviceTaints")
         self._use = checks.use
         self._pools = pools
         self._claims = claims
@@ -310,9 +311,7 @@ class Allocator:
             if not self._counters.draw(device, pool):
                 return False
             undo.append(partial(self._counters.release, device, pool))
-        if self._gates.enabled("DRADeviceTaints") and has_untolerated_taint(
-            device.taints, checked.requested.tolerations
-        ):
+        if self._device_taints and has_untolerated_taint(device.taints, checked.requested.tolerations):
             return False
         names = (checked.parent, checked.name) if checked.parent else (checked.name, "")
         for constraint in self._constraints[claim]:
@@ -324,10 +323,10 @@ class Allocator:
                     )
                 return False
             undo.append(partial(constraint.remove, *names))
-        return not self._gates.enabled("DRAConsumableCapacity") or self._has_capacity(device, checked)
+        return not self._checks.consumable_capacity or self._has_capacity(device, checked)
 
     def _is_shared(self, device: PoolDevice) -> bool:
-        return self._gates.enabled("DRAConsumableCapacity") and bool(device.source.allow_multiple_allocations)
+        return self._checks.consumable_capacity and bool(device.source.allow_multiple_allocations)
 
     def _record(self, claim: int, checked: CheckedRequest, device: PoolDevice, undo: Undo) -> None:
         consumed: Amounts = {}

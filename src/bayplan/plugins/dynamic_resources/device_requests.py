@@ -73,6 +73,11 @@ class RequestChecks:
 
     def __init__(self, gates: FeatureGates, use: DeviceUse, catalog: ObjectCatalog, node: Node) -> None:
         self.gates = gates
+        # Read for each device.
+        self.consumable_capacity = gates.enabled("DRAConsumableCapacity")
+        self._binding_conditions = binding_conditions_enabled(gates)
+        # Only selectors support lists: the scheduler never requests the allocator whose constraints could compare them.
+        self._list_attributes = gates.enabled("DRAListTypeAttributes")
         self.use = use
         self._catalog = catalog
         self.node = node
@@ -95,7 +100,7 @@ class RequestChecks:
         ]
         if not alternatives and request.exactly is not None:
             alternatives = [(request.name, "", request.exactly)]
-        if not self.gates.enabled("DRAConsumableCapacity") and not uses_oldest_allocator(self.gates):
+        if not self.consumable_capacity and not uses_oldest_allocator(self.gates):
             for name, parent, requested in alternatives:
                 if requested.capacity is not None:
                     raise AllocationFailed(
@@ -152,7 +157,7 @@ class RequestChecks:
                 for device in slice_.devices:
                     if not self.is_selectable(claim, checked, device):
                         continue
-                    if self.gates.enabled("DRAConsumableCapacity") and not fits(
+                    if self.consumable_capacity and not fits(
                         device.source.capacity, checked.capacity, self.use.consumed(device.id), {}
                     ):
                         continue
@@ -166,11 +171,10 @@ class RequestChecks:
             AllocationFailed: a selector can't be compiled, or fails on the device.
         """
         source = device.source
-        if source.binding_conditions and not binding_conditions_enabled(self.gates):
+        if source.binding_conditions and not self._binding_conditions:
             return False
         device_class, selectors = checked.device_class, checked.requested.selectors
-        # Only selectors support lists: the scheduler never requests the allocator whose constraints could compare them.
-        lists = self.gates.enabled("DRAListTypeAttributes")
+        lists = self._list_attributes
         owner = f"class {device_class.metadata.name}"
         if not meets_selectors(device, device_class.spec.selectors, owner, list_attributes=lists):
             return False

@@ -265,7 +265,7 @@ class DynamicResources(
             return rows.verdicts((rows.everywhere(True), STATE_MISSING))
         (cycle,) = params
         assert isinstance(cycle, CycleClaims)
-        return self._node_filter.verdicts(cycle)[rows.row_numbers()]
+        return rows.select(self._node_filter.verdicts(cycle))
 
     def reasons(self, spec: DynamicResourcesSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the text of a verdict."""
@@ -332,7 +332,7 @@ class DynamicResources(
         cycle = self._cycles.get(spec.key)
         if cycle is None or not self._prioritized_list:
             return np.zeros(len(rows), dtype=np.int64)
-        return self._node_filter.preferences(cycle)[rows.row_numbers()]
+        return rows.select(self._node_filter.preferences(cycle))
 
     def score_error(self, spec: DynamicResourcesSpec, params: Params | None) -> str:
         """Return an error if PreFilter did not run, as upstream does."""

@@ -148,7 +148,7 @@ class VolumeBinding(
 
     def filter(self, spec: PodVolumes, params: Params | None, rows: Rows) -> Codes:
         """Look up the verdicts: volumes are chosen on all nodes at once."""
-        return self.verdicts(params)[rows.row_numbers()]
+        return rows.select(self.verdicts(params))
 
     def verdicts(self, params: Params | None) -> Codes:
         """Return the flags of each node's problems (`REASONS`), or errors; errors everywhere if PreFilter is disabled."""
