@@ -67,8 +67,8 @@ class ImageLocality(ScorePlugin[ImageLocalitySpec]):
         for name, count in spec.images:
             image = nodes.images.get(name)
             if image is not None:
-                share = go.divide(float(image.num_nodes), float(len(nodes)))
-                total[image.column(len(total))] += go.mul(count, go.to_int64(float(image.size_bytes) * share))
+                share = go.divide(float(len(image.rows)), float(len(nodes)))
+                total[list(image.rows)] += go.mul(count, go.to_int64(float(image.size_bytes) * share))
         total = np.where(total < MIN_THRESHOLD_BYTES, MIN_THRESHOLD_BYTES, np.minimum(total, most))
         scores: Ints = MAX_NODE_SCORE * (total - MIN_THRESHOLD_BYTES) // (most - MIN_THRESHOLD_BYTES)
         return rows.select(scores)

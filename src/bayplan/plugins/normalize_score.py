@@ -42,8 +42,16 @@ class ScaledScoreRule(ScoreRule):
         for place in range(RAW_SCORES):
             # A raw score that belongs in another place: the place is empty.
             known[place] = place + 1
+        if rows is None:
+            for row in range(count):
+                score = raw[row]
+                place = score & _PLACES
+                if known[place] != score:
+                    known[place], scores[place] = score, self.normalize(scale, score, 0)
+                normalized[row] = scores[place]
+            return
         for number in range(count):
-            row = number if rows is None else rows[number]
+            row = rows[number]
             score = raw[row]
             place = score & _PLACES
             if known[place] != score:

@@ -250,4 +250,4 @@ def _terminating_by_preemption(pod: Pod) -> bool:
 
 def importance(info: PodInfo) -> tuple[int, int]:
     """Return a key that sorts the most important pod first: higher priority, then earlier start."""
-    return (-info.priority, info.start_ns)
+    return (-info.priority, info.started_at())

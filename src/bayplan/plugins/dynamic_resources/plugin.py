@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -69,7 +68,6 @@ UPDATES_KEY = "DynamicResources/updates"
 NO_CLAIMS = "no new claims to deallocate"
 NOT_FOUND = "not found"
 STATE_MISSING = 1 | ERROR_BIT
-MAX_CACHED_CYCLES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +110,8 @@ class DynamicResources(
         self._special_claims = ObjectGroups(catalog, ResourceClaim, owners_of_special_claim)
         self._binding_timeout_ns = given.binding_timeout_ns
         self._node_filter = NodeFilter(handle.cluster, self._allocator, classes)
-        self._cycles: OrderedDict[Hashable, CycleClaims] = OrderedDict()
+        # The data about the pod of the last cycle, by the key of its spec.
+        self._last_cycle: tuple[Hashable, CycleClaims | None] = None, None
         # Whether the profile runs PreFilter; without it, later extension points find no state.
         self._pre_filters = False
 
@@ -164,13 +163,11 @@ class DynamicResources(
         """Return the data about a pod's claims: the same object until data on which it depends changes."""
         self._allocator.refresh()
         token = (self._tracker.version, self._allocator.version)
-        known = self._cycles.get(key)
+        known = self._last_cycle[1] if self._last_cycle[0] == key else None
         if known is not None and known.token == token and (known.expires_ns is None or now_ns <= known.expires_ns):
             return known
-        cycle = self._cycles[key] = CycleClaims(token, pod)
-        self._cycles.move_to_end(key)
-        if len(self._cycles) > MAX_CACHED_CYCLES:
-            self._cycles.popitem(last=False)
+        cycle = CycleClaims(token, pod)
+        self._last_cycle = key, cycle
         self._prepare(cycle, now_ns)
         return cycle
 
@@ -329,8 +326,8 @@ class DynamicResources(
 
     def score(self, spec: DynamicResourcesSpec, params: Params | None, rows: Rows) -> Ints:
         """Score nodes by the rank of the alternatives that would be allocated for the claims of the current cycle."""
-        cycle = self._cycles.get(spec.key)
-        if cycle is None or not self._prioritized_list:
+        key, cycle = self._last_cycle
+        if cycle is None or key != spec.key or not self._prioritized_list:
             return np.zeros(len(rows), dtype=np.int64)
         return rows.select(self._node_filter.preferences(cycle))
 
