@@ -146,9 +146,7 @@ class NodeTable:
             new[..., : old.shape[-1]] = old
             return new
 
-        self.allocatable = wider(self.allocatable)
-        self.allowed_pods = wider(self.allowed_pods)
-        for name in ("alive", "unschedulable", "taint_codes"):
+        for name in ("allocatable", "allowed_pods", "alive", "unschedulable", "taint_codes"):
             setattr(self, name, wider(getattr(self, name)))
         for column in self._labels.values():
             column.grow(capacity)

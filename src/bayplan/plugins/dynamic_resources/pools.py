@@ -292,6 +292,6 @@ def _evaluate(expression: str, device: PoolDevice, *, list_attributes: bool) -> 
 
     try:
         program = compile_device_expression(expression, list_attributes=list_attributes)
-        return program.matches(device.id[0], device.source)
+        return program(device.id[0], device.source)
     except (CompileProblem, RunProblem) as problem:
         return problem.with_traceback(None)
