@@ -78,8 +78,8 @@ class ScoredDevices:
         enabled = gates.enabled("DRAExtendedResource")
         self._configured = tuple(item.name for item in resources)
         self._names = tuple(name for name in self._configured if enabled and is_dra_extended(name))
-        self._tracker = ClaimTracker(handle.cluster.catalog)
-        self._use = DeviceUse(self._tracker, consumable_capacity=gates.enabled("DRAConsumableCapacity"))
+        tracker = ClaimTracker(handle.cluster.catalog)
+        self._use = DeviceUse(tracker, consumable_capacity=gates.enabled("DRAConsumableCapacity"))
         self._list_attributes = gates.enabled("DRAListTypeAttributes")
         self._slices: dict[str, PoolSlice] = {}
         # Slices whose devices are all on one node, by node, and all other slices.

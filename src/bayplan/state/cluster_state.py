@@ -114,7 +114,7 @@ class ClusterState:
         self._fit_usage()
         while len(self.pods_on) < self.nodes.count:
             self.pods_on.append({})
-        self._bound(row)
+        self._bound(self.nodes.allocatable[:, row])
         self._bind_columns()
         self.node_log.append(row)
         self._undo(lambda: self.remove_node(node.metadata.name))
@@ -127,7 +127,7 @@ class ClusterState:
         assert old is not None
         self.nodes.update(row, node)
         self._fit_usage()
-        self._bound(row)
+        self._bound(self.nodes.allocatable[:, row])
         self._bind_columns()
         if _schedulable_part(old) != _schedulable_part(node):
             self.node_log.append(row)
@@ -213,7 +213,7 @@ class ClusterState:
         self._largest_sum += footprint.largest
         if self._largest_sum >= SMALL:
             self.small &= footprint.largest < SMALL
-            self._measure_sums()
+            self._largest_sum = self._bound(self.usage[:, : self.nodes.count].ravel())
         self._change_ports(self.host_ports.add, row, footprint.host_ports)
         if self._journal is not None:
             self._journal.append(partial(self._move, info, row, -1))
@@ -290,14 +290,12 @@ class ClusterState:
         if not 0 <= amount < MAX_SAFE_REQUEST:
             self.small = False
 
-    def _bound(self, row: int) -> None:
-        if largest_amount(self.nodes.allocatable[:, row]) >= SMALL:
+    def _bound(self, amounts: Ints) -> int:
+        """Return the largest amount; if the amounts are not small, `small` becomes False."""
+        largest = largest_amount(amounts)
+        if largest >= SMALL:
             self.small = False
-
-    def _measure_sums(self) -> None:
-        self._largest_sum = largest_amount(self.usage[:, : self.nodes.count].ravel())
-        if self._largest_sum >= SMALL:
-            self.small = False
+        return largest
 
     def register_resource(self, name: str) -> int:
         """Return the number of a resource; if it is new, assign one and add its row to every matrix."""

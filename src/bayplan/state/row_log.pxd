@@ -9,7 +9,6 @@ cdef class RowLog:
 
     @cython.locals(length=Py_ssize_t)
     cpdef void append(self, Py_ssize_t row) except *
-    cpdef Py_ssize_t at(self, Py_ssize_t position) except? -9223372036854775807
     @cython.locals(source=Py_ssize_t[::1], entry=Py_ssize_t)
     cpdef Py_ssize_t copy_from(self, Py_ssize_t position, Py_ssize_t[::1] rows, Py_ssize_t place) except -1
     @cython.locals(number=Py_ssize_t)

@@ -45,10 +45,6 @@ class RowLog:
         self._rows[length] = row
         self.end += 1
 
-    def at(self, position: int) -> int:
-        """Return the entry at a position (`start` <= position < `end`)."""
-        return self._rows[position - self.start]
-
     def copy_from(self, position: int, rows: Index, place: int) -> int:
         """Copy the entries from a position (at least `start`) on into `rows` (intp), and return the place after the last.
 
