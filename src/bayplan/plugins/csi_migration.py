@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from bayplan.base.go_text.quoting import quote
 from bayplan.objects.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from bayplan.objects.storage import PersistentVolume, PersistentVolumeSpec
-from bayplan.objects.volumes import AzureDiskVolumeSource, Volume
+from bayplan.objects.volumes import Volume
 
 AWS_EBS = "kubernetes.io/aws-ebs"
 GCE_PD = "kubernetes.io/gce-pd"
@@ -117,8 +117,10 @@ def _handle(source: Volume | PersistentVolumeSpec, name: str, labels: Mapping[st
         return _ebs_volume_id(source.aws_elastic_block_store.volume_id)
     if source.gce_persistent_disk is not None:
         return f"projects/{UNSPECIFIED}/{_gce_place(labels)}/disks/{source.gce_persistent_disk.pd_name}"
-    if source.azure_disk is not None:
-        return _azure_disk_uri(source.azure_disk)
+    if (disk := source.azure_disk) is not None:
+        if disk.kind is not None and disk.kind.lower() != "managed":
+            raise TranslationError(f"kind({disk.kind}) is not supported in csi migration")
+        return disk.disk_uri
     if source.cinder is not None:
         return source.cinder.volume_id
     if source.portworx_volume is not None:
@@ -160,12 +162,6 @@ def _gce_region(zones: list[str]) -> str:
         listed = " ".join(f"{region}:{{}}" for region in sorted(regions))
         raise TranslationError(f"{prefix} multiple or no regions gotten from zones, got: map[{listed}]")
     return regions.pop()
-
-
-def _azure_disk_uri(disk: AzureDiskVolumeSource) -> str:
-    if disk.kind is not None and disk.kind.lower() != "managed":
-        raise TranslationError(f"kind({disk.kind}) is not supported in csi migration")
-    return disk.disk_uri
 
 
 # Topology.

@@ -469,7 +469,6 @@ class SoftSpread(ScoreRule):
             normalized[rows[number]] = scores[of_row[rows[number]]]
 
     def _normalize_groups(self, scale: Scale) -> Any:
-        """Return the normalised score of each group."""
         self._check_prepared()
         for group in range(self._groups.count):
             ignored = scale[2] and not self._groups.scored[group]

@@ -279,10 +279,6 @@ class Allocator:
             return takers is not None and claim in takers
         return bool(takers) or self._use.is_dedicated(device)
 
-    def _has_capacity(self, device: PoolDevice, checked: CheckedRequest) -> bool:
-        consuming = self._consuming.get(device.id, {})
-        return fits(device.source.capacity, checked.capacity, self._use.consumed(device.id), consuming)
-
     def _take(self, claim: int, checked: CheckedRequest, device: PoolDevice, pool: Pool, *, must: bool) -> Undo | None:
         """Allocate a device and return the calls that undo it; return None if the device cannot be allocated.
 
@@ -323,7 +319,9 @@ class Allocator:
                     )
                 return False
             undo.append(partial(constraint.remove, *names))
-        return not self._checks.consumable_capacity or self._has_capacity(device, checked)
+        return not self._checks.consumable_capacity or fits(
+            device.source.capacity, checked.capacity, self._use.consumed(device.id), self._consuming.get(device.id, {})
+        )
 
     def _is_shared(self, device: PoolDevice) -> bool:
         return self._checks.consumable_capacity and bool(device.source.allow_multiple_allocations)

@@ -255,5 +255,4 @@ def _status_of(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> A
 
 
 def _is_true(conditions: Sequence[Condition], kind: str) -> bool:
-    """Return whether the first condition of a type is true."""
     return next((condition.status == "True" for condition in conditions if condition.type == kind), False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -28,7 +28,7 @@ from bayplan.framework.rule import Params, ScoreRule
 from bayplan.framework.status import ERROR_BIT, SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod, PodSpec
-from bayplan.objects.resource import DeviceClass, DeviceRequest, ResourceClaim
+from bayplan.objects.resource import DeviceClass, ResourceClaim
 from bayplan.objects.selectors import CompiledNodeSelector, compile_node_selector
 from bayplan.plugins.dynamic_resources.claim_binding import (
     BindingFailed,
@@ -213,31 +213,25 @@ class DynamicResources(
         """Return why a claim can't be allocated now, or None."""
         if self._tracker.pending_allocation(uid_of(claim)) is not None:
             return unresolvable(f"resource claim {claim.key} is in the process of being allocated")
-        if is_special:
-            return None
-        statuses = (self._check_request(claim, request) for request in claim.spec.devices.requests)
-        return next((status for status in statuses if status is not None), None)
+        return None if is_special else next(self._problems(claim), None)
 
-    def _check_request(self, claim: ResourceClaim, request: DeviceRequest) -> Status | None:
-        if request.exactly is not None:
-            return self._check_class(request.exactly.device_class_name, request.name)
-        where = f"resource claim {claim.key}, request {request.name}"
-        if not request.first_available:
-            return unresolvable(f"{where}: unknown request type")
-        if not self._prioritized_list:
-            return unresolvable(f"{where}: has subrequests, but the DRAPrioritizedList feature is disabled")
-        statuses = (
-            self._check_class(alternative.device_class_name, f"{request.name}/{alternative.name}")
-            for alternative in request.first_available
-        )
-        return next((status for status in statuses if status is not None), None)
-
-    def _check_class(self, name: str, request: str) -> Status | None:
-        if not name:
-            return error(f"request {request}: unsupported request type")
-        if self.handle.cluster.catalog.get(DeviceClass, name) is None:
-            return unresolvable(f"request {request}: device class {name} does not exist")
-        return None
+    def _problems(self, claim: ResourceClaim) -> Iterator[Status]:
+        """Yield why the requests of a claim can't be allocated on any node."""
+        catalog = self.handle.cluster.catalog
+        for request in claim.spec.devices.requests:
+            where = f"resource claim {claim.key}, request {request.name}"
+            classes = [(f"{request.name}/{item.name}", item.device_class_name) for item in request.first_available]
+            if request.exactly is not None:
+                classes = [(request.name, request.exactly.device_class_name)]
+            elif not classes:
+                yield unresolvable(f"{where}: unknown request type")
+            elif not self._prioritized_list:
+                yield unresolvable(f"{where}: has subrequests, but the DRAPrioritizedList feature is disabled")
+            for name, class_name in classes:
+                if not class_name:
+                    yield error(f"request {name}: unsupported request type")
+                elif catalog.get(DeviceClass, class_name) is None:
+                    yield unresolvable(f"request {name}: device class {class_name} does not exist")
 
     def _check_conditions(self, cycle: CycleClaims, now_ns: int) -> None:
         """Record the claims whose devices failed or missed their deadline, and the next deadline of the others."""
