@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from bayplan.objects.node import Node
 from bayplan.objects.resource import DeviceAttribute, DeviceConstraint, ResourceClaim
 from bayplan.plugins.dynamic_resources.capacity import CounterUse, consumptions, fits
 from bayplan.plugins.dynamic_resources.device_requests import ALL, CheckedRequest, RequestChecks, uses_oldest_allocator
@@ -140,10 +141,12 @@ class ChosenClaim(msgspec.Struct, frozen=True, eq=False):
 class Allocator:
     """A single search on one node, for these claims in these pools, in their order."""
 
-    def __init__(self, checks: RequestChecks, pools: Sequence[Pool], claims: Sequence[ResourceClaim]) -> None:
+    def __init__(
+        self, checks: RequestChecks, node: Node, pools: Sequence[Pool], claims: Sequence[ResourceClaim]
+    ) -> None:
         self._checks = checks
+        self._node = node
         self._gates = checks.gates
-        self._device_taints = checks.gates.enabled("DRADeviceTaints")
         self._use = checks.use
         self._pools = pools
         self._claims = claims
@@ -182,7 +185,9 @@ class Allocator:
 
     def _check_claim(self, number: int, claim: ResourceClaim) -> None:
         checks, key = self._checks, claim.key
-        requests = [checks.check_request(claim, request, self._pools) for request in claim.spec.devices.requests]
+        requests = [
+            checks.check_request(claim, request, self._pools, self._node) for request in claim.spec.devices.requests
+        ]
         self._requests.append(requests)
         least = sum(min((checked.count for checked in alternatives), default=0) for alternatives in requests)
         if least > MAX_DEVICES:
@@ -241,7 +246,7 @@ class Allocator:
             self._step()
             if self._is_in_use(device.id, claim, admin):
                 continue
-            if not checks.is_selectable(self._claims[claim], checked, device):
+            if not checks.is_selectable(self._claims[claim], checked, device, self._node):
                 continue
             undo = self._take(claim, checked, device, pool, must=False)
             if undo is None:
@@ -269,7 +274,7 @@ class Allocator:
     def _step(self) -> None:
         self._steps += 1
         if self._steps > MAX_STEPS:
-            raise AllocationFailed(f"node {self._checks.node.metadata.name}: timed out trying to allocate devices")
+            raise AllocationFailed(f"node {self._node.metadata.name}: timed out trying to allocate devices")
 
     # One device.
 
@@ -307,7 +312,7 @@ class Allocator:
             if not self._counters.draw(device, pool):
                 return False
             undo.append(partial(self._counters.release, device, pool))
-        if self._device_taints and has_untolerated_taint(device.taints, checked.requested.tolerations):
+        if self._checks.device_taints and has_untolerated_taint(device.taints, checked.requested.tolerations):
             return False
         names = (checked.parent, checked.name) if checked.parent else (checked.name, "")
         for constraint in self._constraints[claim]:

@@ -69,21 +69,21 @@ class CheckedRequest(msgspec.Struct, frozen=True, eq=False):
 
 
 class RequestChecks:
-    """The checks of requests for one node."""
+    """The checks of requests."""
 
-    def __init__(self, gates: FeatureGates, use: DeviceUse, catalog: ObjectCatalog, node: Node) -> None:
+    def __init__(self, gates: FeatureGates, use: DeviceUse, catalog: ObjectCatalog) -> None:
         self.gates = gates
-        # Read for each device.
+        # Looked up once, because they are read for each device.
+        self.device_taints = gates.enabled("DRADeviceTaints")
         self.consumable_capacity = gates.enabled("DRAConsumableCapacity")
         self._binding_conditions = binding_conditions_enabled(gates)
         # Only selectors support lists: the scheduler never requests the allocator whose constraints could compare them.
         self._list_attributes = gates.enabled("DRAListTypeAttributes")
         self.use = use
         self._catalog = catalog
-        self.node = node
 
     def check_request(
-        self, claim: ResourceClaim, request: DeviceRequest, pools: Sequence[Pool]
+        self, claim: ResourceClaim, request: DeviceRequest, pools: Sequence[Pool], node: Node
     ) -> list[CheckedRequest]:
         """Return the checked request, or its checked alternatives in order.
 
@@ -107,7 +107,7 @@ class RequestChecks:
                         f"claim {key}, {'subrequest' if parent else 'request'} {name}: "
                         "has capacity requests, but the DRAConsumableCapacity feature is disabled"
                     )
-        return [self._check_alternative(claim, *alternative, pools) for alternative in alternatives]
+        return [self._check_alternative(claim, *alternative, pools, node) for alternative in alternatives]
 
     def _check_alternative(
         self,
@@ -116,6 +116,7 @@ class RequestChecks:
         parent: str,
         requested: ExactDeviceRequest | DeviceSubRequest,
         pools: Sequence[Pool],
+        node: Node,
     ) -> CheckedRequest:
         where, class_name = f"claim {claim.key}, request {name}", requested.device_class_name
         for number, selector in enumerate(requested.selectors):
@@ -139,11 +140,11 @@ class RequestChecks:
             return checked
         if requested.allocation_mode != ALL:
             raise AllocationFailed(f"{where}: unsupported count mode {requested.allocation_mode}")
-        everything = self._everything(claim, checked, pools, where)
+        everything = self._everything(claim, checked, pools, node, where)
         return replace(checked, count=len(everything), everything=everything)
 
     def _everything(
-        self, claim: ResourceClaim, checked: CheckedRequest, pools: Sequence[Pool], where: str
+        self, claim: ResourceClaim, checked: CheckedRequest, pools: Sequence[Pool], node: Node, where: str
     ) -> tuple[PoolDevice, ...]:
         """Return the devices for a request with allocation mode All; all pools must be complete and valid."""
         found = []
@@ -155,7 +156,7 @@ class RequestChecks:
                     )
             for slice_ in pool.slices:
                 for device in slice_.devices:
-                    if not self.is_selectable(claim, checked, device):
+                    if not self.is_selectable(claim, checked, device, node):
                         continue
                     if self.consumable_capacity and not fits(
                         device.source.capacity, checked.capacity, self.use.consumed(device.id), {}
@@ -164,8 +165,8 @@ class RequestChecks:
                     found.append(device)
         return tuple(found)
 
-    def is_selectable(self, claim: ResourceClaim, checked: CheckedRequest, device: PoolDevice) -> bool:
-        """Return whether a device is available on this node and meets the selectors of the class and the request.
+    def is_selectable(self, claim: ResourceClaim, checked: CheckedRequest, device: PoolDevice, node: Node) -> bool:
+        """Return whether a device is available on a node and meets the selectors of the class and the request.
 
         Raises:
             AllocationFailed: a selector can't be compiled, or fails on the device.
@@ -183,6 +184,6 @@ class RequestChecks:
         if not device.slice.source.spec.per_device_node_selection:
             return True
         try:
-            return node_matches(self.node, source.node_name, source.all_nodes, source.node_selector)
+            return node_matches(node, source.node_name, source.all_nodes, source.node_selector)
         except ValueError as problem:
             raise AllocationFailed(str(problem)) from problem

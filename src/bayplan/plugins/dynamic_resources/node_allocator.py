@@ -128,6 +128,7 @@ class NodeAllocator:
         self._catalog = cluster.catalog
         self._use = DeviceUse(tracker, consumable_capacity=gates.enabled("DRAConsumableCapacity"))
         self._gates = gates
+        self._checks = RequestChecks(gates, self._use, self._catalog)
         self._taint_rules = gates.enabled("DRADeviceTaintRules")
         self._seen: tuple[int, int, int] | None = None
         self._slices: dict[str, PoolSlice] = {}
@@ -233,8 +234,7 @@ class NodeAllocator:
             pools = self._pools.pools_of(node) if pools is None else pools
         except ValueError as problem:
             raise AllocationFailed(f"gather pool information: {problem}") from problem
-        checks = RequestChecks(self._gates, self._use, self._catalog, node)
-        chosen = Allocator(checks, pools, claims).allocate()
+        chosen = Allocator(self._checks, node, pools, claims).allocate()
         if chosen is not None:
             return SOLVED, chosen
         return INVALID if any(pool.invalid for pool in pools) else UNSOLVED, None
