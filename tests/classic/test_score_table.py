@@ -20,9 +20,11 @@ from bayplan.engine.full_pass import score_over
 from bayplan.engine.plan import Plan
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import NormalizePlugin, Params, PreScorePlugin
+from bayplan.framework.rule import ready
 from bayplan.framework.status import Status
 from bayplan.state.arrays import Bools, Index, Ints
 from bayplan.state.views import Rows
+from tests.plugins.forms import scores_of
 
 NUMBERS = st.integers(0, 10**6)
 
@@ -59,8 +61,7 @@ def _prepared(plan: Plan, plugin: Any, feasible: Bools) -> Params | None:
 def _mapped(plan: Plan, plugin: Any, params: Params | None, chunk: Index) -> Ints:
     """Return the cells of some nodes."""
     spec = plan.specs[plugin.name]
-    cells: Ints = plugin.score(spec, params, Rows(plan.state, chunk))
-    return cells
+    return scores_of(plugin, spec, params, Rows(plan.state, chunk))
 
 
 @settings(max_examples=60, deadline=None)
@@ -82,12 +83,13 @@ def test_splitting_nodes_over_workers_does_not_change_the_scores(
             mapped = pool.map(partial(_mapped, plan, plugin, params), chunks)
             for chunk, cells in zip(chunks, mapped, strict=True):
                 raw[chunk] = cells
-            reduced = raw
+            reduced = raw.copy()
             if isinstance(plugin, NormalizePlugin):
-                scale = plugin.scale_over(spec, params, raw, feasible, Rows(plan.state))
-                reduced = np.zeros_like(raw)
+                rule = plugin.score_rule(spec, plan.state)
+                ready(rule, params, plan.state.columns)
+                scale = rule.scale(raw, feasible.view(np.uint8))
                 for chunk in chunks:
-                    reduced[chunk] = plugin.normalize(spec, scale, raw[chunk], Rows(plan.state, chunk))
+                    reduced[chunk] = [rule.normalize(scale, int(raw[row]), row) for row in chunk.tolist()]
             expected = want.scores[plugin.name]
             assert np.array_equal(raw[feasible], expected.raw[feasible]), plugin.name
             assert np.array_equal(reduced[feasible], expected.normalized[feasible]), plugin.name

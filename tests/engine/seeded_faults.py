@@ -17,12 +17,12 @@ from typing import NamedTuple
 from bayplan.engine.dry_run import DryRun
 from bayplan.engine.filtered_rows import FilteredRows
 from bayplan.engine.first_failures import FirstFailures
-from bayplan.engine.log_reader import LogReader
 from bayplan.engine.rule_result import FilterResult
 from bayplan.engine.totals import Totals
 from bayplan.engine.what_if import ChangedRows, Trial
 from bayplan.state import pod_moves
 from bayplan.state.pod_moves import PodMoves
+from bayplan.state.row_log import LogReader
 from tests.engine.plan_histories import NO_LIMIT
 from tests.engine.test_first_failures import test_refreshed_first_failures_equal_a_new_computation as values
 from tests.engine.test_first_failures import (
@@ -63,10 +63,10 @@ class Fault(NamedTuple):
 FAULTS = (
     Fault("undo leaves the first move", PodMoves, "undo", "> length:", "> max(length, 1):", undone),
     Fault("undo takes back none", PodMoves, "undo", "> length:", "> len(self._moves):", undone),
-    Fault("undo counts in the wrong direction", PodMoves, "undo", "row, not added", "row, added", undone),
-    Fault("undo counts on the row before", PodMoves, "undo", "row, not added", "row - 1, not added", undone),
-    Fault("undo leaves the ports", PodMoves, "undo", "if ports and added:", "if False:", undone),
-    Fault("undo takes ports twice", PodMoves, "undo", "if ports and added:", "if ports and not added:", undone),
+    Fault("undo counts in the wrong direction", PodMoves, "undo", "row, -count)", "row, count)", undone),
+    Fault("undo counts on the row before", PodMoves, "undo", "row, -count)", "row - 1, -count)", undone),
+    Fault("undo leaves the ports", PodMoves, "undo", "if used is not None:", "if False:", undone),
+    Fault("undo frees all ports", PodMoves, "undo", "restore(row, used)", "restore(row, [])", undone),
     Fault("a move forgets owned terms", pod_moves, "count_pod", "info.owned_counters", "()", owned),
     Fault(
         "a move back forgets selectors",
@@ -129,16 +129,16 @@ FAULTS = (
         "a reader overlooks the first entry",
         LogReader,
         "take",
-        "copy_from(mark.position, rows",
-        "copy_from(mark.position + 1, rows",
+        "copy_from(self._positions[number], rows",
+        "copy_from(self._positions[number] + 1, rows",
         plans,
     ),
     Fault(
         "a reader forgets how far it was",
         LogReader,
         "take",
-        "missed += mark.log.end - mark.position",
-        "mark.position = mark.log.end",
+        "missed += log.end - position",
+        "self._positions[number] = log.end",
         plans,
     ),
     Fault(

@@ -23,6 +23,7 @@ from bayplan.objects.pod import Pod
 from bayplan.objects.service import Service
 from bayplan.plugins.registry import in_tree_registry
 from bayplan.state.views import Rows
+from tests.plugins.forms import verdicts_of
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
@@ -152,7 +153,7 @@ def test_incremental_results_equal_a_full_pass(seed: int, whole: bool) -> None:
             continue
         alive = np.flatnonzero(scheduler.state.nodes.alive)
         verdicts = [
-            part.plugin.filter(part.spec, part.params, Rows(plan.state, alive)) for part in plan.filtered.results
+            verdicts_of(part.plugin, part.spec, part.params, Rows(plan.state, alive)) for part in plan.filtered.results
         ]
         assert np.array_equal(plan.filtered.feasible[alive], ~np.any(verdicts, axis=0))
         assert np.array_equal(

@@ -27,6 +27,7 @@ from bayplan.state.arrays import Codes
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
 from bayplan.testing.builders import make_node, make_pod
+from tests.plugins.forms import verdicts_of
 
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 
@@ -122,7 +123,7 @@ def full_pass(
     codes = {}
     feasible = state.nodes.alive[: state.nodes.count].copy()
     for part in plan.filtered.results:
-        verdicts = part.plugin.filter(part.spec, part.params, rows)
+        verdicts = verdicts_of(part.plugin, part.spec, part.params, rows)
         codes[part.name] = verdicts[alive].tolist()
         feasible &= verdicts == 0
     whole = np.zeros(state.nodes.capacity, dtype=np.bool_)

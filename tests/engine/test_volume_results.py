@@ -15,14 +15,15 @@ from bayplan.framework.plugin import PreFilterResult
 from bayplan.framework.status import ERROR_BIT, UNRESOLVABLE_BIT
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
-from bayplan.plugins.node_volume_limits import NodeVolumeLimits
-from bayplan.plugins.volume_binding import VolumeBinding
+from bayplan.plugins.node_volume_limits.plugin import NodeVolumeLimits
+from bayplan.plugins.volume_binding.plugin import VolumeBinding
 from bayplan.plugins.volume_restrictions import VolumeRestrictions
 from bayplan.plugins.volume_zone import VolumeZone
 from bayplan.state.arrays import Codes
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
 from tests.plugins.builders import make_node, make_plugin, make_state
+from tests.plugins.forms import verdicts_of
 from tests.plugins.volume_worlds import (
     ZONE,
     make_claim,
@@ -92,7 +93,7 @@ def fresh(state: ClusterState, kind: type[Any], pod: Pod) -> list[tuple[int, tup
     plugin = make_plugin(kind, state)
     spec = plugin.compile(pod, state)
     params = plugin.pre_filter(spec, state, CycleState()).params
-    return results_of(plugin, spec, params, plugin.filter(spec, params, Rows(state)))
+    return results_of(plugin, spec, params, verdicts_of(plugin, spec, params, Rows(state)))
 
 
 def test_claims_with_similar_volumes_share_results() -> None:

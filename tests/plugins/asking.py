@@ -13,7 +13,7 @@ from bayplan.objects.pod import Pod
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
 from tests.plugins.builders import make_plugin
-from tests.plugins.forms import scored
+from tests.plugins.forms import scored, verdicts_of
 
 Verdicts = dict[str, tuple[str, ...] | None]
 
@@ -50,7 +50,7 @@ class Asked:
                 assert answer.code is Code.SKIP, answer
                 return dict.fromkeys(self.state.nodes.row_of)
             params = answer.params
-        verdicts = self.plugin.filter(self.spec, params, Rows(self.state))
+        verdicts = verdicts_of(self.plugin, self.spec, params, Rows(self.state))
         found: Verdicts = {}
         for name, row in self.state.nodes.row_of.items():
             verdict = int(verdicts[row])
@@ -58,7 +58,7 @@ class Asked:
             if not self.forms:
                 continue
             one = Rows(self.state, np.array([row], dtype=np.intp))
-            assert int(self.plugin.filter(self.spec, params, one)[0]) == verdict
+            assert int(verdicts_of(self.plugin, self.spec, params, one)[0]) == verdict
         return found
 
     def scores(self, feasible: list[str]) -> tuple[dict[str, int], dict[str, int]] | None:

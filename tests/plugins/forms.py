@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.engine.rule_result import score_rule
+from bayplan.framework.array_rule import ArrayFilterRule, ArrayScoreRule
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import (
     FilterPlugin,
@@ -17,15 +17,40 @@ from bayplan.framework.plugin import (
     PreScorePlugin,
     ScorePlugin,
 )
-from bayplan.framework.rule import ready
+from bayplan.framework.rule import ScoreRule, ready
 from bayplan.framework.status import Code, Status, verdict_code
 from bayplan.objects.pod import Pod
-from bayplan.state.arrays import Bools, Ints
+from bayplan.state.arrays import Bools, Codes, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
 
 Verdict = tuple[str, tuple[str, ...]]
 """The status code and the reasons."""
+
+
+def verdicts_of(plugin: FilterPlugin[Any], spec: Any, params: Params | None, rows: Rows) -> Codes:
+    """Return the verdicts on these rows by a new rule: for arrays of rows, or one by one."""
+    rule = plugin.filter_rule(spec, rows.state)
+    if isinstance(rule, ArrayFilterRule):
+        return plugin.filter(spec, params, rows)
+    ready(rule, params, rows.state.columns)
+    return np.array([rule.filter(row) for row in rows.row_numbers().tolist()], dtype=np.uint16)
+
+
+def scores_of(plugin: ScorePlugin[Any], spec: Any, params: Params | None, rows: Rows) -> Ints:
+    """Return the raw scores of these rows by a new rule: for arrays of rows, or one by one, with all nodes feasible."""
+    rule = plugin.score_rule(spec, rows.state)
+    if isinstance(rule, ArrayScoreRule):
+        return plugin.score(spec, params, rows)
+    return scores_by(rule, params, rows)
+
+
+def scores_by(rule: ScoreRule, params: Params | None, rows: Rows) -> Ints:
+    """Return the raw scores of these rows by a new rule, one by one, with all nodes feasible."""
+    ready(rule, params, rows.state.columns)
+    if rule.reads_feasible:
+        rule.prepare(rows.state.columns.alive)
+    return np.array([rule.score(row) for row in rows.row_numbers().tolist()], dtype=np.int64)
 
 
 def pre_filter(plugin: PreFilterPlugin[Any], pod: Pod, state: ClusterState) -> PreFilterResult | Status:
@@ -36,12 +61,12 @@ def pre_filter(plugin: PreFilterPlugin[Any], pod: Pod, state: ClusterState) -> P
 def filters(plugin: FilterPlugin[Any], pod: Pod, state: ClusterState, params: Params | None = ()) -> dict[str, Verdict]:
     """Return the code and the reasons of each node that the plugin rejects."""
     spec = plugin.compile(pod, state)
-    everything = plugin.filter(spec, params, Rows(state))
+    everything = verdicts_of(plugin, spec, params, Rows(state))
     assert everything.dtype == np.uint16
     found: dict[str, Verdict] = {}
     for name, row in state.nodes.row_of.items():
         verdict = int(everything[row])
-        one = plugin.filter(spec, params, Rows(state, np.array([row], dtype=np.intp)))
+        one = verdicts_of(plugin, spec, params, Rows(state, np.array([row], dtype=np.intp)))
         assert one.dtype == np.uint16
         assert int(one[0]) == verdict
         if verdict:
@@ -52,12 +77,12 @@ def filters(plugin: FilterPlugin[Any], pod: Pod, state: ClusterState, params: Pa
 def scores(plugin: ScorePlugin[Any], pod: Pod, state: ClusterState, params: Params | None = ()) -> dict[str, int]:
     """Return the raw score of each node."""
     spec = plugin.compile(pod, state)
-    everything = plugin.score(spec, params, Rows(state))
+    everything = scores_of(plugin, spec, params, Rows(state))
     assert everything.dtype == np.int64
     found: dict[str, int] = {}
     for name, row in state.nodes.row_of.items():
         found[name] = int(everything[row])
-        one = plugin.score(spec, params, Rows(state, np.array([row], dtype=np.intp)))
+        one = scores_of(plugin, spec, params, Rows(state, np.array([row], dtype=np.intp)))
         assert one.dtype == np.int64
         assert int(one[0]) == found[name]
     return found
@@ -73,7 +98,7 @@ def scored(
     plugin: NormalizePlugin[Any], spec: Any, params: Params, state: ClusterState, feasible: Bools
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Return raw and normalized scores of the feasible nodes, computed for all rows at once and for each row."""
-    rule, capacity = score_rule(plugin, spec, state), state.columns.capacity
+    rule, capacity = plugin.score_rule(spec, state), state.columns.capacity
     chosen: Any = np.zeros(capacity, dtype=np.uint8)
     chosen[: len(feasible)] = feasible
     ready(rule, params, state.columns)

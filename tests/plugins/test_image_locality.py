@@ -95,7 +95,7 @@ def test_scores_follow_added_and_changed_nodes() -> None:
     result = ScoreResult(plugin, spec, state)
 
     def score_of_n1() -> int:
-        result.refresh((), None)
+        result.refresh(plugin.observe(spec, state), None)
         return int(result.values[state.nodes.row_of["n1"]])
 
     alone = score_of_n1()

@@ -24,6 +24,7 @@ from bayplan.testing import PodBuilder, make_node, make_pod
 from tests.oracle import inter_pod_affinity as oracle
 from tests.oracle.world import World
 from tests.plugins.asking import Asked
+from tests.plugins.forms import verdicts_of
 from tests.plugins.scenes import HOST, ZONE, Scene, affine_pods, change_scene, scenes
 
 REQUIRED, PREFERRED = (f"{kind}DuringSchedulingIgnoredDuringExecution" for kind in ("required", "preferred"))
@@ -189,7 +190,7 @@ def test_missing_affinity_is_unresolvable_even_if_anti_affinity_fails_too() -> N
     item = pod("p", "x").spec(affinity={LIKES: {REQUIRED: [term()]}}).obj()
     asked = Asked(InterPodAffinity, item, where.state)
     assert asked.reasons()["b1"] == AFFINITY
-    assert asked.plugin.filter(asked.spec, None, _all(where)).tolist() == [0x8008] * 4
+    assert verdicts_of(asked.plugin, asked.spec, None, _all(where)).tolist() == [0x8008] * 4
 
 
 def _all(where: Scene) -> Any:

@@ -8,7 +8,7 @@ from bayplan.objects.pod import Pod
 from bayplan.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from bayplan.state.views import Rows
 from tests.plugins.builders import make_node, make_plugin, make_pod, make_state
-from tests.plugins.forms import scores, skips_score
+from tests.plugins.forms import scores, scores_of, skips_score
 
 
 def arguments(*names: str) -> NodeResourcesBalancedAllocationArgs:
@@ -150,7 +150,7 @@ def test_cached_values_follow_the_state() -> None:
     def check() -> None:
         fresh = make_plugin(NodeResourcesBalancedAllocation, state)
         spec = kept.compile(pod, state)
-        np.testing.assert_array_equal(kept.score(spec, (), Rows(state)), fresh.score(spec, (), Rows(state)))
+        np.testing.assert_array_equal(scores_of(kept, spec, (), Rows(state)), scores_of(fresh, spec, (), Rows(state)))
 
     check()
     for number in range(26):
@@ -169,6 +169,6 @@ def test_cached_values_follow_the_state() -> None:
     fork = state.fork()
     fork.place(fork.pod_info(make_pod("f", {"cpu": "1"})), 0)
     spec = kept.compile(pod, fork)
-    fresh = make_plugin(NodeResourcesBalancedAllocation, fork).score(spec, (), Rows(fork))
-    np.testing.assert_array_equal(kept.score(spec, (), Rows(fork)), fresh)
+    fresh = scores_of(make_plugin(NodeResourcesBalancedAllocation, fork), spec, (), Rows(fork))
+    np.testing.assert_array_equal(scores_of(kept, spec, (), Rows(fork)), fresh)
     check()

@@ -21,7 +21,7 @@ from bayplan.plugins.scored_resources import DEFAULT_RESOURCES
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
 from tests.plugins.builders import make_node, make_plugin, make_pod, make_state
-from tests.plugins.forms import filters, pre_filter, scores
+from tests.plugins.forms import filters, pre_filter, scores, scores_of
 
 
 def verdict(code: str, *reasons: str) -> dict[str, object]:
@@ -291,4 +291,4 @@ def test_scores_of_freed_rows_are_finite() -> None:
     state.remove_node("n1")
     plugin = make_plugin(NodeResourcesFit, state)
     spec = plugin.compile(make_pod(requests={"cpu": "1"}), state)
-    assert np.isfinite(plugin.score(spec, (), Rows(state))).all()
+    assert np.isfinite(scores_of(plugin, spec, (), Rows(state))).all()

@@ -8,8 +8,8 @@ from bayplan.framework.plugin import PreFilterResult
 from bayplan.framework.status import SKIP
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
-from bayplan.plugins.node_volume_limits import NodeVolumeLimits
 from bayplan.plugins.node_volume_limits.plugin import (
+    NodeVolumeLimits,
     is_schedulable_after_csi_node_updated,
     is_schedulable_after_pod_deleted,
 )

@@ -21,6 +21,7 @@ from bayplan.state.views import Rows
 from bayplan.testing import PodBuilder, make_node, make_pod
 from tests.oracle import pod_topology_spread as oracle
 from tests.plugins.asking import Asked
+from tests.plugins.forms import verdicts_of
 from tests.plugins.scenes import HOST, ZONE, Scene, change_scene, scenes, spread_pods
 
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
@@ -101,8 +102,8 @@ def test_only_skew_can_be_resolved_by_preemption() -> None:
     answer = asked.pre_filter()
     assert not isinstance(answer, Status)
     rows = Rows(where.state)
-    assert asked.plugin.filter(asked.spec, answer.params, rows).tolist() == [1, 1, 0, 0x4002]
-    assert asked.plugin.filter(asked.spec, None, rows).tolist() == [0x8004] * 4
+    assert verdicts_of(asked.plugin, asked.spec, answer.params, rows).tolist() == [1, 1, 0, 0x4002]
+    assert verdicts_of(asked.plugin, asked.spec, None, rows).tolist() == [0x8004] * 4
     assert asked.plugin.reasons(asked.spec, None, 0x8004) == (
         'reading "PreFilterPodTopologySpread" from cycleState: not found',
     )

@@ -6,7 +6,6 @@ import pytest
 
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import Handle
-from bayplan.framework.rule import scores_of
 from bayplan.plugins.scored_devices import ScoredDevices
 from bayplan.plugins.scored_resources import ScoredResource
 from bayplan.plugins.scoring_strategies import STRATEGIES, RequestedToCapacityRatio
@@ -14,6 +13,7 @@ from bayplan.state.resource_table import CPU, MEMORY
 from bayplan.state.views import Rows
 from tests.oracle.resource_rules import on_shape
 from tests.plugins.builders import make_node, make_state
+from tests.plugins.forms import scores_by
 
 STATE = make_state([])
 DEVICES = ScoredDevices(Handle(STATE, FeatureGates.from_mapping({})), ())
@@ -33,7 +33,7 @@ def test_requested_to_capacity_ratio_interpolates_the_shape(shape: tuple[tuple[i
     found = []
     for percent in range(101):
         rule = RequestedToCapacityRatio((ScoredResource(CPU, 1, percent),), shape, DEVICES, state)
-        found += scores_of(rule, (), state.columns, Rows(state).row_numbers()).tolist()
+        found += scores_by(rule, (), Rows(state)).tolist()
     assert found == [on_shape(shape, percent) for percent in range(101)]
 
 
@@ -42,4 +42,4 @@ def test_a_node_without_the_resources_scores_0(strategy: str) -> None:
     state = make_state([make_node("n1", {"pods": "1"})])
     scored = (ScoredResource(CPU, 1, 5), ScoredResource(MEMORY, 1, 5))
     rule = STRATEGIES[strategy](scored, ((0, 10), (100, 0)), DEVICES, state)
-    assert scores_of(rule, (), state.columns, Rows(state).row_numbers()).tolist() == [0]
+    assert scores_by(rule, (), Rows(state)).tolist() == [0]

@@ -10,8 +10,8 @@ from bayplan.framework.status import SKIP, Status, error, unresolvable
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim
-from bayplan.plugins.volume_binding import VolumeBinding
 from bayplan.plugins.volume_binding.matching import affinity_reach
+from bayplan.plugins.volume_binding.plugin import VolumeBinding
 from bayplan.state.cluster_state import ClusterState
 from tests.oracle.volume_rules import BIND_CONFLICT, NODE_CONFLICT, NOT_ENOUGH_SPACE, VOLUME_MISSING
 from tests.plugins.builders import make_node, make_plugin, make_pod, make_state

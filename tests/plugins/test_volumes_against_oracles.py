@@ -14,8 +14,8 @@ from bayplan.framework.plugin import PreFilterResult
 from bayplan.framework.status import SKIP
 from bayplan.objects.pod import Pod
 from bayplan.objects.storage import PersistentVolume
-from bayplan.plugins.node_volume_limits import NodeVolumeLimits
-from bayplan.plugins.volume_binding import VolumeBinding
+from bayplan.plugins.node_volume_limits.plugin import NodeVolumeLimits
+from bayplan.plugins.volume_binding.plugin import VolumeBinding
 from bayplan.plugins.volume_restrictions import VolumeRestrictions
 from bayplan.plugins.volume_zone import VolumeZone
 from bayplan.state.cluster_state import ClusterState

@@ -175,7 +175,7 @@ BROKEN = [
         ScoredOnce,
         "reads declares only Reads.NODES, and refresh() did not report that other rows must be evaluated again",
     ),
-    (NormalizesOtherwise, "normalize_all() must agree with it"),
+    (NormalizesOtherwise, "normalize_all() returns 7 for"),
     (ScoresAllOtherwise, "when called for all rows, and"),
 ]
 

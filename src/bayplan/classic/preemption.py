@@ -226,4 +226,4 @@ def _count(victims: Victims) -> int:
 
 def _earliest_start(victims: Victims) -> int:
     highest = max(info.priority for info in victims.pods)
-    return -min(info.start_ns for info in victims.pods if info.priority == highest)
+    return -min(info.started_at() for info in victims.pods if info.priority == highest)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.engine.log_reader import LogReader
 from bayplan.engine.rule_result import FilterResult, RuleResults, RuleSet
 from bayplan.state.arrays import Bools, Ints
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.row_log import LogReader
 
 PASSES = -1
 """Value of a first failure that means: the row passes all filters."""

@@ -9,7 +9,6 @@ import numpy as np
 
 from bayplan.engine.plan import Plan, invalid_score
 from bayplan.engine.preparation import failed_pre_score
-from bayplan.engine.rule_result import score_rule
 from bayplan.framework.plugin import Params, PreScorePlugin, ScorePlugin
 from bayplan.framework.rule import ready
 from bayplan.framework.status import Code, Status, error
@@ -86,7 +85,7 @@ def score_over(plan: Plan, feasible: Bools, *, bare: bool = False) -> ScoreTable
         if text:
             table.failure = error(f'running Score plugins: plugin "{scorer.name}" failed with: {text}').by(scorer.name)
             return table
-        rule = score_rule(scorer, spec, cluster)
+        rule = scorer.score_rule(spec, cluster)
         ready(rule, mine, cluster.columns)
         if rule.reads_feasible:
             rule.prepare(chosen)

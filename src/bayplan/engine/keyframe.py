@@ -11,11 +11,11 @@ import numpy as np
 from bayplan.engine.cycle import absent_status
 from bayplan.engine.full_pass import ScoreTable
 from bayplan.engine.plan import Plan
-from bayplan.framework.plugin import NormalizePlugin, Params
+from bayplan.framework.plugin import Params
+from bayplan.framework.rule import ScoreRule, ready
 from bayplan.framework.status import Status, verdict_code
 from bayplan.state.arrays import Bools, Codes, Index, Ints
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.views import Rows
 
 MIN_SAVING_FACTOR = 2
 """Changes are recorded if they take at most 1/`MIN_SAVING_FACTOR` of the memory of a new keyframe."""
@@ -113,12 +113,19 @@ class Keyframe:
 
     def normalize(self, number: int, scale: Params | None, raw: Ints) -> Ints:
         """Return the normalised scores of the scorer with this number, for raw scores of any rows."""
-        plugin = self.scorers[number].plugin
-        if scale is None or not isinstance(plugin, NormalizePlugin):
+        it = self.scorers[number]
+        if scale is None:
             return raw
-        return plugin.normalize(
-            self.scorers[number].spec, scale, raw, Rows(self.state, np.arange(len(raw), dtype=np.intp))
-        )
+        rule: ScoreRule = it.plugin.score_rule(it.spec, self.state)
+        if not rule.normalizes:
+            return raw
+        ready(rule, (), self.state.columns)
+        if len(raw) != self.state.columns.count:
+            return np.array([rule.normalize(scale, score, row) for row, score in enumerate(raw.tolist())], np.int64)
+        scores, normalized = np.zeros((2, self.state.columns.capacity), dtype=np.int64)
+        scores[: len(raw)] = raw
+        rule.normalize_all(scale, scores, normalized)
+        return normalized[: len(raw)]
 
     def values_until(self, changes: int) -> tuple[Codes, Ints]:
         """Return uint16[filters, rows] and int64[scorers, rows] after the first `changes` changes."""

@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint16_t
 
-from bayplan.engine.log_reader cimport LogReader
+from bayplan.state.row_log cimport LogReader
 from bayplan.framework.rule cimport FilterRule, Rule, ScoreRule
 from bayplan.state.columns cimport Columns
 from bayplan.state.row_log cimport RowLog

@@ -11,12 +11,11 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from bayplan.engine.log_reader import LogReader
-from bayplan.framework.array_rule import ArrayFilterRule, ArrayScoreRule
 from bayplan.framework.plugin import FilterPlugin, Params, Plugin, Reads, ScorePlugin
 from bayplan.framework.rule import FilterRule, Rule, ScoreRule
 from bayplan.framework.status import ERROR_BIT
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.row_log import LogReader
 
 _PLACEMENTS = (Reads.USAGE | Reads.PORTS).value
 _OBJECTS = (Reads.OBJECTS | Reads.COUNTERS | Reads.CATALOG).value
@@ -168,7 +167,7 @@ class FilterResult(RuleResult):
 
     def adapt(self, spec: Any) -> None:
         """Compute the verdicts for another spec of the plugin from now on; no other plan may use this result."""
-        self.filter_rule = filter_rule(self.plugin, spec, self._state)
+        self.filter_rule = self.plugin.filter_rule(spec, self._state)
         self._use(spec, self.filter_rule, self.plugin.reads)
 
     def allocate(self) -> None:
@@ -224,7 +223,7 @@ class ScoreResult(RuleResult):
 
     def adapt(self, spec: Any) -> None:
         """Compute the scores for another spec of the plugin from now on; no other plan may use this result."""
-        self.score_rule = score_rule(self.plugin, spec, self._state)
+        self.score_rule = self.plugin.score_rule(spec, self._state)
         self._use(spec, self.score_rule, self.plugin.score_reads(spec))
 
     def allocate(self) -> None:
@@ -387,15 +386,3 @@ class RuleResults:
         if not result.shared:
             result.shared = True
             self._known[type(result), id(result.plugin), result.spec.key] = result
-
-
-def filter_rule(plugin: FilterPlugin[Any], spec: Any, state: ClusterState) -> FilterRule:
-    """Return the rule of a filter for a spec: the plugin's own rule, or a rule that calls its array-based `filter`."""
-    rule = plugin.filter_rule(spec, state)
-    return rule if rule is not None else ArrayFilterRule(plugin, spec, state)
-
-
-def score_rule(plugin: ScorePlugin[Any], spec: Any, state: ClusterState) -> ScoreRule:
-    """Return the rule of a scorer for a spec: the plugin's own rule, or a rule that calls its array-based `score`."""
-    rule = plugin.score_rule(spec, state)
-    return rule if rule is not None else ArrayScoreRule(plugin, spec, state)

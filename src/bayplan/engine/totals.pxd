@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint8_t
 
 from bayplan.engine.select_host cimport BestRows, Sample
 from bayplan.engine.filtered_rows cimport FilteredRows
-from bayplan.engine.log_reader cimport LogReader
+from bayplan.state.row_log cimport LogReader
 from bayplan.engine.rule_result cimport ScoreResult
 from bayplan.engine.rule_result cimport RuleSet
 from bayplan.framework.rule cimport ScoreRule

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from bayplan.engine.filtered_rows import FilteredRows
-from bayplan.engine.log_reader import LogReader
 from bayplan.engine.rule_result import RuleResults, RuleSet, ScoreResult
 from bayplan.engine.select_host import NO_TOTALS, BestRows, Sample, Ties
 from bayplan.state.arrays import Ints
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.row_log import LogReader
 
 
 class Totals:

@@ -1,7 +1,7 @@
 cimport cython
 
 from bayplan.engine.filtered_rows cimport FilteredRows
-from bayplan.engine.log_reader cimport LogReader
+from bayplan.state.row_log cimport LogReader
 from bayplan.engine.nominated_pods cimport NominatedPods
 from bayplan.engine.plan cimport Plan
 from bayplan.engine.rule_result cimport FilterResult

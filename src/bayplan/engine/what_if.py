@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from bayplan.engine.log_reader import LogReader
 from bayplan.engine.nominated_pods import NominatedPods
 from bayplan.engine.plan import Plan
 from bayplan.engine.rule_result import FilterResult
 from bayplan.state.pod_info import PodInfo
 from bayplan.state.pod_moves import PodMoves
-from bayplan.state.row_log import RowLog
+from bayplan.state.row_log import LogReader, RowLog
 
 
 class Trial:

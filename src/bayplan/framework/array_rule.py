@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayplan.framework.plugin import FilterPlugin, NormalizePlugin, Params, ScorePlugin
-from bayplan.framework.rule import FilterRule, Scale, ScoreRule
+from bayplan.framework.rule import FilterRule, Params, Scale, ScoreRule
 from bayplan.state.arrays import Codes, Flags, Index, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
+
+if TYPE_CHECKING:
+    from bayplan.framework.plugin import FilterPlugin, NormalizePlugin, ScorePlugin
 
 
 class ArrayFilterRule(FilterRule):
     """Runs `FilterPlugin.filter` for one spec."""
 
-    def __init__(self, plugin: FilterPlugin[Any], spec: Any, state: ClusterState) -> None:
+    def __init__(self, plugin: FilterPlugin[Any], spec: Any, state: ClusterState, *, reads_others: bool) -> None:
         super().__init__(state.columns)
         self.evaluates_arrays = True
         # A plugin in plain Python may read anything.
         self.reads_pods = True
-        self.reads_others = type(plugin).params_after_changes is not FilterPlugin.params_after_changes
+        self.reads_others = reads_others
         self._plugin, self._spec, self._state = plugin, spec, state
 
     def filter(self, row: int) -> int:
@@ -48,13 +50,13 @@ class ArrayFilterRule(FilterRule):
 
 
 class ArrayScoreRule(ScoreRule):
-    """Runs `ScorePlugin.score` for one spec, with `NormalizePlugin.normalize` if the plugin has it."""
+    """Runs `ScorePlugin.score` for one spec."""
 
     def __init__(self, plugin: ScorePlugin[Any], spec: Any, state: ClusterState) -> None:
         super().__init__(state.columns)
         self.evaluates_arrays = True
-        self._plugin, self._spec, self._state = plugin, spec, state
-        self.normalizes = isinstance(plugin, NormalizePlugin)
+        self._plugin: Any = plugin
+        self._spec, self._state = spec, state
 
     def score(self, row: int) -> int:
         """Score one row."""
@@ -69,26 +71,33 @@ class ArrayScoreRule(ScoreRule):
         index = _index(rows)
         np.asarray(raw)[index] = self._plugin.score(self._spec, self.params, Rows(self._state, index))
 
+
+class NormalizedArrayRule(ArrayScoreRule):
+    """Also runs `NormalizePlugin.scale_over` and `normalize`."""
+
+    def __init__(self, plugin: NormalizePlugin[Any], spec: Any, state: ClusterState) -> None:
+        super().__init__(plugin, spec, state)
+        self.normalizes = True
+
     def scale(self, raw: Ints, feasible: Flags) -> Params:
         """Return the plugin's scale over the feasible rows."""
-        plugin, count = self._normalizing(), self.columns.count
+        count = self.columns.count
         chosen = np.asarray(feasible)[:count].view(np.bool_)
-        return plugin.scale_over(self._spec, self.params, np.asarray(raw)[:count], chosen, Rows(self._state))
+        found: Params = self._plugin.scale_over(
+            self._spec, self.params, np.asarray(raw)[:count], chosen, Rows(self._state)
+        )
+        return found
 
     def normalize(self, scale: Scale, raw: int, row: int) -> int:
         """Normalise one score."""
         rows = Rows(self._state, _index([row]))
-        return int(self._normalizing().normalize(self._spec, scale, np.array([raw], dtype=np.int64), rows)[0])
+        return int(self._plugin.normalize(self._spec, scale, np.array([raw], dtype=np.int64), rows)[0])
 
     def normalize_all(self, scale: Scale, raw: Ints, normalized: Ints) -> None:
         """Normalise all scores."""
-        plugin, count = self._normalizing(), self.columns.count
-        rows = Rows(self._state)
-        np.asarray(normalized)[:count] = plugin.normalize(self._spec, scale, np.asarray(raw)[:count], rows)
-
-    def _normalizing(self) -> NormalizePlugin[Any]:
-        assert isinstance(self._plugin, NormalizePlugin)
-        return self._plugin
+        count = self.columns.count
+        scores = self._plugin.normalize(self._spec, scale, np.asarray(raw)[:count], Rows(self._state))
+        np.asarray(normalized)[:count] = scores
 
 
 def _index(rows: list[int]) -> Index:

@@ -13,14 +13,13 @@ from dataclasses import dataclass, field
 from enum import Flag, auto
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
-import numpy as np
-
+from bayplan.framework.array_rule import ArrayFilterRule, ArrayScoreRule, NormalizedArrayRule
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ANY_EVENT, ClusterEvent, QueueingHint
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.rule import MAX_NODE_SCORE as MAX_NODE_SCORE
 from bayplan.framework.rule import MIN_NODE_SCORE as MIN_NODE_SCORE
-from bayplan.framework.rule import FilterRule, ScoreRule, ready, scores_of, verdicts_of
+from bayplan.framework.rule import FilterRule, ScoreRule
 from bayplan.framework.rule import Params as Params
 from bayplan.framework.status import Status
 from bayplan.objects.meta import KubernetesObject
@@ -222,16 +221,14 @@ class FilterPlugin(Plugin[S]):
     def filter(self, spec: S, params: Params | None, rows: Rows) -> Codes:
         """Return uint16 verdicts, one per row: 0 passes, `reasons` explains the other values.
 
-        `params` is None if the profile does not run this plugin's PreFilter.
+        `params` is None if the profile does not run this plugin's PreFilter. Not called if `filter_rule` is overridden.
         """
-        rule = self.filter_rule(spec, rows.state)
-        if rule is None:
-            raise TypeError(f"{type(self).__name__} lacks filter()")
-        return verdicts_of(rule, params, rows.state.columns, rows.row_numbers())
+        raise TypeError(f"{type(self).__name__} lacks filter()")
 
-    def filter_rule(self, spec: S, cluster: ClusterState) -> FilterRule | None:
-        """Return the compiled rule for a spec; None to use `filter`."""
-        return None
+    def filter_rule(self, spec: S, cluster: ClusterState) -> FilterRule:
+        """Return the rule for a spec; by default, one that calls `filter`."""
+        counts_moved_pods = type(self).params_after_changes is not FilterPlugin.params_after_changes
+        return ArrayFilterRule(self, spec, cluster, reads_others=counts_moved_pods)
 
     def reasons(self, spec: S, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the texts of a verdict other than 0."""
@@ -284,15 +281,15 @@ class ScorePlugin(Plugin[S]):
     error_without_pre_score: ClassVar[str] = ""
 
     def score(self, spec: S, params: Params | None, rows: Rows) -> Ints:
-        """Return int64 raw scores, one per row; `params` is None if the profile does not run this plugin's PreScore."""
-        rule = self.score_rule(spec, rows.state)
-        if rule is None:
-            raise TypeError(f"{type(self).__name__} lacks score()")
-        return scores_of(rule, params, rows.state.columns, rows.row_numbers())
+        """Return int64 raw scores, one per row. Not called if `score_rule` is overridden.
 
-    def score_rule(self, spec: S, cluster: ClusterState) -> ScoreRule | None:
-        """Return the compiled rule for a spec; None to use `score`."""
-        return None
+        `params` is None if the profile does not run this plugin's PreScore.
+        """
+        raise TypeError(f"{type(self).__name__} lacks score()")
+
+    def score_rule(self, spec: S, cluster: ClusterState) -> ScoreRule:
+        """Return the rule for a spec; by default, one that calls `score`."""
+        return ArrayScoreRule(self, spec, cluster)
 
     def score_reads(self, spec: S) -> Reads:
         """Return the data that `score` reads for a spec; override it if this differs from `reads`."""
@@ -306,6 +303,10 @@ class ScorePlugin(Plugin[S]):
 class NormalizePlugin(ScorePlugin[S]):
     """A score plugin with NormalizeScore: `scale` depends on all feasible nodes, `normalize` on one score."""
 
+    def score_rule(self, spec: S, cluster: ClusterState) -> ScoreRule:
+        """Return the rule for a spec; by default, one that calls `score`, `scale_over` and `normalize`."""
+        return NormalizedArrayRule(self, spec, cluster)
+
     def scale(self, spec: S, params: Params | None, raw: Ints) -> Params:
         """Return the data (never empty) that `normalize` needs from feasible nodes' raw scores, e.g. their maximum."""
         raise TypeError(f"{type(self).__name__} lacks scale()")
@@ -315,31 +316,11 @@ class NormalizePlugin(ScorePlugin[S]):
 
         `raw` is int64[rows], `feasible` bool[rows] and true somewhere, `rows` all rows.
         """
-        rule = self.score_rule(spec, rows.state)
-        if rule is None:
-            return self.scale(spec, params, raw[feasible])
-        ready(rule, params, rows.state.columns)
-        flags = feasible.view(np.uint8)
-        if rule.reads_feasible:
-            rule.prepare(flags)
-        return rule.scale(np.ascontiguousarray(raw), flags)
+        return self.scale(spec, params, raw[feasible])
 
     def normalize(self, spec: S, scale: Params, raw: Ints, rows: Rows) -> Ints:
         """Return the normalised scores, from 0 to 100, each computed from its raw score alone. `rows`: those of `raw`."""
-        rule = self.score_rule(spec, rows.state)
-        if rule is None:
-            raise TypeError(f"{type(self).__name__} lacks normalize()")
-        columns = rows.state.columns
-        ready(rule, (), columns)
-        numbers, count = rows.row_numbers(), columns.count
-        if len(numbers) == count and np.array_equal(numbers, np.arange(count)):
-            # Fast path: decisions rebuilt from records normalise all rows at once.
-            scores, normalized = np.zeros((2, columns.capacity), dtype=np.int64)
-            scores[:count] = raw
-            rule.normalize_all(scale, scores, normalized)
-            return normalized[:count]
-        each = zip(numbers.tolist(), raw.tolist(), strict=True)
-        return np.array([rule.normalize(scale, score, row) for row, score in each], dtype=np.int64)
+        raise TypeError(f"{type(self).__name__} lacks normalize()")
 
 
 class ReservePlugin(Plugin[S]):

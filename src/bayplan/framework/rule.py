@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from bayplan.state.arrays import Codes, Flags, Index, Ints
 from bayplan.state.columns import Columns
 
@@ -144,17 +142,3 @@ def ready(rule: Rule, params: Params | None, columns: Columns) -> None:
     rule.params = params
     rule.bind()
     rule.refresh()
-
-
-def verdicts_of(rule: FilterRule, params: Params | None, columns: Columns, rows: Index) -> Codes:
-    """Return the verdicts (uint16) of a new rule for these rows (intp)."""
-    ready(rule, params, columns)
-    return np.array([rule.filter(row) for row in rows.tolist()], dtype=np.uint16)
-
-
-def scores_of(rule: ScoreRule, params: Params | None, columns: Columns, rows: Index) -> Ints:
-    """Return the raw scores (int64) of a new rule for these rows (intp), as if all nodes were feasible."""
-    ready(rule, params, columns)
-    if rule.reads_feasible:
-        rule.prepare(columns.alive)
-    return np.array([rule.score(row) for row in rows.tolist()], dtype=np.int64)

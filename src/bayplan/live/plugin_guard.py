@@ -173,18 +173,12 @@ def _described(wanted: object) -> str:
     return {"tuple": "a tuple", "Status": "a Status", "dict": "a mapping", "NoneType": "None"}[type(wanted).__name__]
 
 
-def _filter_rule(
-    runner: PluginRunner, plugin: str, function: Callable[..., FilterRule | None], *arguments: Any
-) -> FilterRule | None:
-    rule = runner.call(plugin, "Filter", function, *arguments)
-    return None if rule is None else GuardedFilterRule(rule, runner, plugin)
+def _filter_rule(runner: PluginRunner, plugin: str, function: Callable[..., FilterRule], *arguments: Any) -> FilterRule:
+    return GuardedFilterRule(runner.call(plugin, "Filter", function, *arguments), runner, plugin)
 
 
-def _score_rule(
-    runner: PluginRunner, plugin: str, function: Callable[..., ScoreRule | None], *arguments: Any
-) -> ScoreRule | None:
-    rule = runner.call(plugin, "Score", function, *arguments)
-    return None if rule is None else GuardedScoreRule(rule, runner, plugin)
+def _score_rule(runner: PluginRunner, plugin: str, function: Callable[..., ScoreRule], *arguments: Any) -> ScoreRule:
+    return GuardedScoreRule(runner.call(plugin, "Score", function, *arguments), runner, plugin)
 
 
 def _events(

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from bayplan.base.go_text.quoting import quote
 from bayplan.objects.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from bayplan.objects.storage import PersistentVolume, PersistentVolumeSpec
-from bayplan.objects.volumes import AzureDiskVolumeSource, Volume
+from bayplan.objects.volumes import Volume
 
 AWS_EBS = "kubernetes.io/aws-ebs"
 GCE_PD = "kubernetes.io/gce-pd"
@@ -26,17 +26,20 @@ PORTWORX = "kubernetes.io/portworx-volume"
 AZURE_FILE = "kubernetes.io/azure-file"
 VSPHERE = "kubernetes.io/vsphere-volume"
 
-DRIVERS = MappingProxyType(
+_BY_FIELD = MappingProxyType(
     {
-        AWS_EBS: "ebs.csi.aws.com",
-        GCE_PD: "pd.csi.storage.gke.io",
-        AZURE_DISK: "disk.csi.azure.com",
-        CINDER: "cinder.csi.openstack.org",
-        PORTWORX: "pxd.portworx.com",
-        AZURE_FILE: "file.csi.azure.com",
-        VSPHERE: "csi.vsphere.vmware.com",
+        "aws_elastic_block_store": (AWS_EBS, "ebs.csi.aws.com"),
+        "gce_persistent_disk": (GCE_PD, "pd.csi.storage.gke.io"),
+        "azure_disk": (AZURE_DISK, "disk.csi.azure.com"),
+        "cinder": (CINDER, "cinder.csi.openstack.org"),
+        "portworx_volume": (PORTWORX, "pxd.portworx.com"),
+        "azure_file": (AZURE_FILE, "file.csi.azure.com"),
+        "vsphere_volume": (VSPHERE, "csi.vsphere.vmware.com"),
     }
 )
+"""By the field of a volume: the in-tree plugin, and the CSI driver that replaces it."""
+
+DRIVERS = MappingProxyType(dict(_BY_FIELD.values()))
 """The CSI driver that replaces each in-tree plugin."""
 
 MIGRATED = frozenset({AWS_EBS, GCE_PD, AZURE_DISK, CINDER, PORTWORX})
@@ -74,22 +77,9 @@ class CsiVolume(msgspec.Struct, frozen=True):
     node_affinity: NodeSelector | None = None
 
 
-_PLUGIN_OF_FIELD = MappingProxyType(
-    {
-        "aws_elastic_block_store": AWS_EBS,
-        "gce_persistent_disk": GCE_PD,
-        "azure_disk": AZURE_DISK,
-        "cinder": CINDER,
-        "portworx_volume": PORTWORX,
-        "azure_file": AZURE_FILE,
-        "vsphere_volume": VSPHERE,
-    }
-)
-
-
 def in_tree_plugin(source: Volume | PersistentVolumeSpec) -> str:
     """Return a volume's in-tree plugin if a CSI driver has replaced it, else ""."""
-    for field, plugin in _PLUGIN_OF_FIELD.items():
+    for field, (plugin, _) in _BY_FIELD.items():
         if getattr(source, field) is not None:
             return plugin
     return ""
@@ -127,8 +117,10 @@ def _handle(source: Volume | PersistentVolumeSpec, name: str, labels: Mapping[st
         return _ebs_volume_id(source.aws_elastic_block_store.volume_id)
     if source.gce_persistent_disk is not None:
         return f"projects/{UNSPECIFIED}/{_gce_place(labels)}/disks/{source.gce_persistent_disk.pd_name}"
-    if source.azure_disk is not None:
-        return _azure_disk_uri(source.azure_disk)
+    if (disk := source.azure_disk) is not None:
+        if disk.kind is not None and disk.kind.lower() != "managed":
+            raise TranslationError(f"kind({disk.kind}) is not supported in csi migration")
+        return disk.disk_uri
     if source.cinder is not None:
         return source.cinder.volume_id
     if source.portworx_volume is not None:
@@ -170,12 +162,6 @@ def _gce_region(zones: list[str]) -> str:
         listed = " ".join(f"{region}:{{}}" for region in sorted(regions))
         raise TranslationError(f"{prefix} multiple or no regions gotten from zones, got: map[{listed}]")
     return regions.pop()
-
-
-def _azure_disk_uri(disk: AzureDiskVolumeSource) -> str:
-    if disk.kind is not None and disk.kind.lower() != "managed":
-        raise TranslationError(f"kind({disk.kind}) is not supported in csi migration")
-    return disk.disk_uri
 
 
 # Topology.

@@ -21,7 +21,6 @@ from bayplan.objects.pod import Pod
 
 WAITING = "waiting for the preemption for this pod to be finished"
 GATED = unresolvable(WAITING)
-DEFAULT_ARGS = DefaultPreemptionArgs(min_candidate_nodes_percentage=10, min_candidate_nodes_absolute=100)
 
 
 class DefaultPreemption(PreEnqueuePlugin[None], PostFilterPlugin[None]):
@@ -31,7 +30,7 @@ class DefaultPreemption(PreEnqueuePlugin[None], PostFilterPlugin[None]):
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)
-        given = arguments if isinstance(arguments, DefaultPreemptionArgs) else DEFAULT_ARGS
+        given = arguments if isinstance(arguments, DefaultPreemptionArgs) else DefaultPreemptionArgs()
         self.evaluator = Evaluator(handle, given)
         self._asynchronous = handle.feature_gates.enabled("SchedulerAsyncPreemption")
         self._last_victims: dict[str, str] = {}

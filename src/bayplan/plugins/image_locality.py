@@ -6,17 +6,16 @@ image. Source: https://kubernetes.io/docs/reference/scheduling/config/#schedulin
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 import numpy as np
 
 from bayplan.base import go_arithmetic as go
-from bayplan.framework.plugin import MAX_NODE_SCORE, Reads, ScorePlugin
-from bayplan.framework.rule import ScoreRule
+from bayplan.framework.plugin import MAX_NODE_SCORE, Params, Reads, ScorePlugin
 from bayplan.objects.image_names import container_images
 from bayplan.objects.pod import Pod
+from bayplan.state.arrays import Ints
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.views import Rows
 
 MIN_THRESHOLD_BYTES = 23 * 1024 * 1024
 MAX_CONTAINER_THRESHOLD_BYTES = 1000 * 1024 * 1024
@@ -54,40 +53,22 @@ class ImageLocality(ScorePlugin[ImageLocalitySpec]):
         containers = len(pod.spec.init_containers) + len(pod.spec.containers)
         return ImageLocalitySpec((images, containers), images, MAX_CONTAINER_THRESHOLD_BYTES * containers)
 
-    def score_rule(self, spec: ImageLocalitySpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule that scores the pod's images on a node."""
-        return ImageScore(spec, cluster)
+    def observe(self, spec: ImageLocalitySpec, cluster: ClusterState) -> Params:
+        """Return a version of all nodes: every score depends on the share of nodes that have an image."""
+        return (cluster.node_log.end,)
 
+    def score(self, spec: ImageLocalitySpec, params: Params | None, rows: Rows) -> Ints:
+        """Score the weighted size of the pod's images on a node, from 23 MiB (score 0) to 1000 MiB per container (100).
 
-class ImageScore(ScoreRule):
-    """Scores the weighted size of the pod's images on a node, from 23 MiB (score 0) to 1000 MiB per container (100)."""
-
-    def __init__(self, spec: ImageLocalitySpec, cluster: ClusterState) -> None:
-        super().__init__(cluster.columns)
-        self._spec = spec
-        self._nodes = cluster.nodes
-        self._scores: Any = np.zeros(0, dtype=np.int64)
-        self._moved = True
-
-    def bind(self) -> None:
-        """Score all nodes. An image weighs its size times the share of the nodes that have it."""
-        most, nodes = self._spec.max_threshold_bytes, self._nodes
-        total = np.zeros(self.columns.capacity, dtype=np.int64)
-        for name, count in self._spec.images:
+        An image weighs its size times the share of the nodes that have it.
+        """
+        most, nodes = spec.max_threshold_bytes, rows.state.nodes
+        total = np.zeros(nodes.capacity, dtype=np.int64)
+        for name, count in spec.images:
             image = nodes.images.get(name)
             if image is not None:
-                share = go.divide(float(image.num_nodes), float(len(nodes)))
-                total[image.column(len(total))] += go.mul(count, go.to_int64(float(image.size_bytes) * share))
+                share = go.divide(float(len(image.rows)), float(len(nodes)))
+                total[list(image.rows)] += go.mul(count, go.to_int64(float(image.size_bytes) * share))
         total = np.where(total < MIN_THRESHOLD_BYTES, MIN_THRESHOLD_BYTES, np.minimum(total, most))
-        scores = MAX_NODE_SCORE * (total - MIN_THRESHOLD_BYTES) // (most - MIN_THRESHOLD_BYTES)
-        self._moved = self._moved or not np.array_equal(scores, self._scores)
-        self._scores = scores
-
-    def refresh(self) -> bool:
-        """Return whether the score of any node has changed."""
-        moved, self._moved = self._moved, False
-        return moved
-
-    def score(self, row: int) -> int:
-        """Return the score for the sum of the weighted sizes of the pod's images on the node."""
-        return self._scores[row]
+        scores: Ints = MAX_NODE_SCORE * (total - MIN_THRESHOLD_BYTES) // (most - MIN_THRESHOLD_BYTES)
+        return rows.select(scores)

@@ -8,12 +8,12 @@ import numpy as np
 
 from bayplan.base import go_arithmetic as go
 from bayplan.base.go_arithmetic import MAX_INT64, MIN_INT64
+from bayplan.framework.array_rule import ArrayScoreRule
 from bayplan.framework.plugin import ScorePlugin
 from bayplan.framework.rule import MAX_NODE_SCORE, Params, Scale, ScoreRule
 from bayplan.state.arrays import Flags, Index, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.columns import Columns
-from bayplan.state.views import Rows
 
 RAW_SCORES = 256
 """Number of raw scores whose normalised scores are cached at a time. Must be a power of two."""
@@ -91,22 +91,11 @@ class StretchedArrayRule(StretchedScoreRule):
     def __init__(self, plugin: ScorePlugin[Any], spec: Any, cluster: ClusterState, *, reverse: bool = False) -> None:
         super().__init__(cluster.columns, reverse=reverse)
         self.evaluates_arrays = True
-        self._plugin, self._spec, self._cluster = plugin, spec, cluster
+        self._plugin, self._spec, self._state = plugin, spec, cluster
 
-    def score(self, row: int) -> int:
-        """Score one row."""
-        return self._scores_of([row]).item()
-
-    def score_all(self, raw: Ints) -> None:
-        """Score all rows."""
-        np.asarray(raw)[: self.columns.count] = self._plugin.score(self._spec, self.params, Rows(self._cluster))
-
-    def score_rows(self, rows: list[int], raw: Ints) -> None:
-        """Score these rows with one call of the plugin."""
-        np.asarray(raw)[rows] = self._scores_of(rows)
-
-    def _scores_of(self, rows: list[int]) -> Ints:
-        return self._plugin.score(self._spec, self.params, Rows(self._cluster, np.array(rows, dtype=np.intp)))
+    score = ArrayScoreRule.score
+    score_all = ArrayScoreRule.score_all
+    score_rows = ArrayScoreRule.score_rows
 
 
 def score_range(raw: Ints, chosen: Flags, count: int) -> tuple[int, int]:

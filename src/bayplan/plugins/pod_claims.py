@@ -49,7 +49,7 @@ class PodVolume(msgspec.Struct, frozen=True):
 
 
 class PodVolumes(msgspec.Struct, frozen=True, eq=False):
-    """The volumes of a pod that are claims or disks; other volumes don't affect scheduling. Compared by key.
+    """The volumes of a pod that are claims or disks; other volumes don't affect scheduling.
 
     Attributes:
         key: identifies the other attributes, unless pods with different volumes share results (`pod_volumes`).
@@ -65,12 +65,6 @@ class PodVolumes(msgspec.Struct, frozen=True, eq=False):
     volumes: tuple[PodVolume, ...]
     has_claims: bool
     has_named_claims: bool
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PodVolumes) and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
 
 
 NO_VOLUMES = PodVolumes(None, "", "", "", (), has_claims=False, has_named_claims=False)

@@ -8,7 +8,7 @@ from bayplan.plugins.spread_tables cimport ConstraintTable, SpreadGroups
 cdef int64_t MAX_NODE_SCORE
 
 cdef class HardSpread(FilterRule):
-    cdef object _spread_tables, _seen
+    cdef object _spread_tables
     cdef list _tables
 
     @cython.locals(moved=bint, before=int64_t, table=ConstraintTable)

@@ -246,14 +246,13 @@ class HardSpread(FilterRule):
         super().__init__(cluster.columns)
         self.reads_others = True
         self._spread_tables = spread_tables
-        self._seen: object = None
         self._tables: list[ConstraintTable] = []
 
     def refresh(self) -> bool:
         """Update the counts; return whether verdicts may change on rows on which no pods were added or removed."""
         tables = self._spread_tables().hard
-        moved = tables is not self._seen
-        self._seen = self._tables = tables
+        moved = tables is not self._tables
+        self._tables = tables
         for table in self._tables:
             before = table.smallest
             table.refresh()
@@ -470,7 +469,6 @@ class SoftSpread(ScoreRule):
             normalized[rows[number]] = scores[of_row[rows[number]]]
 
     def _normalize_groups(self, scale: Scale) -> Any:
-        """Return the normalised score of each group."""
         self._check_prepared()
         for group in range(self._groups.count):
             ignored = scale[2] and not self._groups.scored[group]

@@ -21,7 +21,6 @@ from bayplan.objects.resource import DeviceClass, ResourceSlice
 from bayplan.objects.resource_names import is_dra_extended
 from bayplan.plugins.dynamic_resources.claims import ClaimTracker
 from bayplan.plugins.dynamic_resources.device_use import DeviceId, DeviceUse, PoolId
-from bayplan.plugins.dynamic_resources.features import allocation_features
 from bayplan.plugins.dynamic_resources.pools import (
     AllocationFailed,
     PoolDevice,
@@ -75,13 +74,13 @@ class ScoredDevices:
     def __init__(self, handle: Handle, resources: Iterable[ResourceSpec]) -> None:
         self._cluster = handle.cluster
         self._classes = DeviceClassResolver(handle.cluster.catalog)
-        enabled = handle.feature_gates.enabled("DRAExtendedResource")
+        gates = handle.feature_gates
+        enabled = gates.enabled("DRAExtendedResource")
         self._configured = tuple(item.name for item in resources)
         self._names = tuple(name for name in self._configured if enabled and is_dra_extended(name))
-        features = allocation_features(handle.feature_gates)
-        self._tracker = ClaimTracker(handle.cluster.catalog)
-        self._use = DeviceUse(self._tracker, consumable_capacity=features.consumable_capacity)
-        self._list_attributes = features.list_attributes
+        tracker = ClaimTracker(handle.cluster.catalog)
+        self._use = DeviceUse(tracker, consumable_capacity=gates.enabled("DRAConsumableCapacity"))
+        self._list_attributes = gates.enabled("DRAListTypeAttributes")
         self._slices: dict[str, PoolSlice] = {}
         # Slices whose devices are all on one node, by node, and all other slices.
         self._on_node: dict[str, list[PoolSlice]] = {}

@@ -73,8 +73,6 @@ class SpreadConstraints:
         self._inclusion_policies = gates.enabled("NodeInclusionPolicyInPodTopologySpread")
         self._match_label_keys = gates.enabled("MatchLabelKeysInPodTopologySpread")
         self._catalog = catalog
-        self._writes = -1
-        self._version: tuple[int, ...] = ()
 
     def needs_catalog(self, pod: Pod) -> bool:
         """Return whether the pod's constraints depend on services and workloads."""
@@ -82,11 +80,8 @@ class SpreadConstraints:
 
     def version(self) -> tuple[int, ...]:
         """Return a value that changes when default constraints may have changed."""
-        if self._writes != self._catalog.writes:
-            self._writes = self._catalog.writes
-            kinds = (Service, ReplicationController, ReplicaSet, StatefulSet)
-            self._version = tuple(self._catalog.version(kind) for kind in kinds)
-        return self._version
+        kinds = (Service, ReplicationController, ReplicaSet, StatefulSet)
+        return tuple([self._catalog.version(kind) for kind in kinds])
 
     def of(self, pod: Pod, action: str) -> tuple[SpreadConstraint, ...]:
         """Return the pod's constraints with the action `HARD` or `SOFT`.

@@ -2,7 +2,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
 from bayplan.state.counters cimport DomainTable
-from bayplan.state.row_log cimport RowLog
+from bayplan.state.row_log cimport LogReader
 
 cdef int64_t NO_NODE
 
@@ -38,10 +38,10 @@ cdef class SpreadGroups:
     cdef public int64_t[::1] parts
     cdef public uint8_t[::1] scored, by_node
     cdef dict _numbers
-    cdef list _logs, _positions
+    cdef LogReader _changes
     cdef object __weakref__
 
-    @cython.locals(number=Py_ssize_t, log=RowLog, before=Py_ssize_t, change=Py_ssize_t)
+    @cython.locals(count=Py_ssize_t, number=Py_ssize_t, row=Py_ssize_t)
     cpdef void refresh(self, Py_ssize_t capacity, Py_ssize_t rows) except *
     @cython.locals(key=tuple, number=Py_ssize_t)
     cdef void _regroup(self, Py_ssize_t row) except *

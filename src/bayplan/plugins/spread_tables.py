@@ -8,7 +8,7 @@ import numpy as np
 
 from bayplan.plugins.spread_constraints import HOSTNAME, SpreadConstraint
 from bayplan.state.counters import DomainTable
-from bayplan.state.row_log import RowLog
+from bayplan.state.row_log import LogReader, RowLog
 
 NO_NODE = (1 << 31) - 1
 """Value of `smallest` if no domain has an eligible node."""
@@ -168,26 +168,22 @@ class SpreadGroups:
         self.scored: Any = np.zeros(0, dtype=np.uint8)
         self.regrouped = 0
         self._numbers: dict[tuple[int, ...], int] = {}
-        # The logs of changed nodes, and of pods if the number of pods on a node distinguishes groups, with the positions up
-        # to which they were read.
-        self._logs = [node_log, *(table.sums.counter.log for table in tables if table.key == HOSTNAME)]
-        self._positions = [-1] * len(self._logs)
+        # Changed nodes, and pods if the number of pods on a node distinguishes groups.
+        self._changes = LogReader([node_log, *(table.sums.counter.log for table in tables if table.key == HOSTNAME)])
 
     def refresh(self, capacity: int, rows: int) -> None:
         """Assign rows whose node or pods changed to groups again. The tables' sums must be up to date."""
-        changed: list[int] | None = []
-        for number in range(len(self._logs)):
-            log, before = self._logs[number], self._positions[number]
-            self._positions[number] = log.end
-            missed = log.since(before) if log.end - before < rows else None
-            changed = None if changed is None or missed is None else changed + missed
-        if changed is None or capacity != len(self.of_row) or self.count > 2 * rows + MIN_GROUPS:
+        count = self._changes.take(rows)
+        if count < 0 or capacity != len(self.of_row) or self.count > 2 * rows + MIN_GROUPS:
             # Logs have many changes or lack some, or many groups are empty.
             self.of_row = np.zeros(capacity, dtype=np.intp)
             self.count, self._numbers = 0, {}
-            changed = list(range(rows))
-        for change in changed:
-            self._regroup(change if change >= 0 else -1 - change)
+            for row in range(rows):
+                self._regroup(row)
+            return
+        for number in range(count):
+            row = self._changes.rows[number]
+            self._regroup(row if row >= 0 else -1 - row)
 
     def _regroup(self, row: int) -> None:
         self.regrouped += 1

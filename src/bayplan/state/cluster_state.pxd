@@ -19,11 +19,11 @@ cdef class ClusterState:
 
     @cython.locals(footprint=Footprint)
     cpdef void place(self, PodInfo info, Py_ssize_t row) except *
+    cpdef void _move(self, PodInfo info, Py_ssize_t row, Py_ssize_t count) except *
     @cython.locals(nodes=dict)
-    cdef void _put_on(self, PodInfo info, Py_ssize_t row) except *
-    @cython.locals(info=PodInfo)
+    cpdef void shift(self, PodInfo info, Py_ssize_t row, Py_ssize_t count) except *
+    cdef void _change_ports(self, object change, Py_ssize_t row, tuple ports) except *
+    @cython.locals(info=PodInfo, row=Py_ssize_t)
     cpdef PodInfo remove_pod(self, object key)
     @cython.locals(before=Pod)
     cpdef void replace_pod_version(self, PodInfo info, Pod pod) except *
-    @cython.locals(nodes=dict, row=Py_ssize_t)
-    cpdef list _take_off(self, PodInfo info, object ports)

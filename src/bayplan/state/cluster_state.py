@@ -9,7 +9,7 @@ import copy
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -53,25 +53,6 @@ MAX_SAFE_REQUEST = 1 << 62
 
 Accounting: TypeAlias = Callable[[Pod, RequestGates], AccountedRequests]
 """Computes the requests that the scheduler's release counts for a pod on its node."""
-
-
-class _Contents(NamedTuple):
-    """The full content of a state, without derived data.
-
-    Attributes:
-        pods: key, pod, footprint, priority, whether it owns affinity terms, and row; in the order of their addition.
-        pods_on: by row, the keys of its pods, in the order of their addition to the node.
-    """
-
-    request_gates: RequestGates
-    account: Accounting
-    nodes: NodeTable
-    host_ports: HostPorts
-    catalog: ObjectCatalog
-    largest_sum: int
-    small: bool
-    pods: list[tuple[str, Pod, Footprint, int, bool, int]]
-    pods_on: list[list[str]]
 
 
 class ClusterState:
@@ -133,7 +114,7 @@ class ClusterState:
         self._fit_usage()
         while len(self.pods_on) < self.nodes.count:
             self.pods_on.append({})
-        self._bound(row)
+        self._bound(self.nodes.allocatable[:, row])
         self._bind_columns()
         self.node_log.append(row)
         self._undo(lambda: self.remove_node(node.metadata.name))
@@ -146,7 +127,7 @@ class ClusterState:
         assert old is not None
         self.nodes.update(row, node)
         self._fit_usage()
-        self._bound(row)
+        self._bound(self.nodes.allocatable[:, row])
         self._bind_columns()
         if _schedulable_part(old) != _schedulable_part(node):
             self.node_log.append(row)
@@ -228,36 +209,50 @@ class ClusterState:
     def place(self, info: PodInfo, row: int) -> None:
         """Add a pod to a row. The pod's key must not be in the state yet."""
         footprint = info.footprint
-        self._put_on(info, row)
+        self._move(info, row, 1)
         self._largest_sum += footprint.largest
         if self._largest_sum >= SMALL:
             self.small &= footprint.largest < SMALL
-            self._measure_sums()
-        fresh = None
-        if footprint.host_ports:
-            fresh = self.host_ports.add(row, footprint.host_ports)
+            self._largest_sum = self._bound(self.usage[:, : self.nodes.count].ravel())
+        self._change_ports(self.host_ports.add, row, footprint.host_ports)
         if self._journal is not None:
-            self._journal.append(partial(self._take_off, info, fresh))
+            self._journal.append(partial(self._move, info, row, -1))
 
-    def _put_on(self, info: PodInfo, row: int) -> None:
-        """Add a pod to a row, without its host ports."""
-        info.row = row
-        self.pods[info.key] = info
-        self.pods_on[row][info.key] = info
-        nodes = info.pod_class.nodes
-        nodes[row] = nodes.get(row, 0) + 1
-        pod_moves.count_pod(self.columns, info, row, 1)
-        self.usage_log.append(row)
+    def _move(self, info: PodInfo, row: int, count: int) -> None:
+        """Add (1) or remove (-1) a pod on a row, without its host ports."""
+        self.shift(info, row, count)
         if self.placements is not None:
-            self.placements.append((row, info.footprint, 1))
+            self.placements.append((row, info.footprint, count))
+
+    def shift(self, info: PodInfo, row: int, count: int) -> None:
+        """Add (1) or remove (-1) a pod on a row, in everything except host ports, magnitudes and `placements`."""
+        if count > 0:
+            info.row = row
+            self.pods[info.key] = self.pods_on[row][info.key] = info
+        else:
+            del self.pods[info.key], self.pods_on[row][info.key]
+        nodes = info.pod_class.nodes
+        nodes[row] = nodes.get(row, 0) + count
+        if not nodes[row]:
+            del nodes[row]
+        pod_moves.count_pod(self.columns, info, row, count)
+        self.usage_log.append(row)
+
+    def _change_ports(
+        self, change: Callable[[int, tuple[HostPort, ...]], None], row: int, ports: tuple[HostPort, ...]
+    ) -> None:
+        if ports:
+            self._undo(partial(self.host_ports.restore, row, self.host_ports.used(row)))
+            change(row, ports)
 
     def remove_pod(self, key: str) -> PodInfo:
         """Remove a pod from its node; return the pod's record."""
         info = self.pods[key]
         row = info.row
-        freed = self._take_off(info, None)
+        self._move(info, row, -1)
+        self._change_ports(self.host_ports.remove, row, info.footprint.host_ports)
         if self._journal is not None:
-            self._journal.append(partial(self._put_back, info, row, freed))
+            self._journal.append(partial(self._move, info, row, 1))
         return info
 
     def update_pod(self, pod: Pod) -> PodInfo:
@@ -274,28 +269,6 @@ class ClusterState:
         if before.status.start_time != pod.status.start_time:
             self.pod_log.append(info.row)
         info.replace_version(pod)
-
-    def _take_off(self, info: PodInfo, ports: list[HostPort] | None) -> list[HostPort]:
-        """Remove a pod from its row; free these `ports`, or all of the pod's if None. Return the freed ports."""
-        row = info.row
-        del self.pods[info.key]
-        del self.pods_on[row][info.key]
-        nodes = info.pod_class.nodes
-        nodes[row] -= 1
-        if not nodes[row]:
-            del nodes[row]
-        pod_moves.count_pod(self.columns, info, row, -1)
-        self.usage_log.append(row)
-        if self.placements is not None:
-            self.placements.append((row, info.footprint, -1))
-        if not info.footprint.host_ports:
-            return []
-        return self.host_ports.remove(row, info.footprint.host_ports if ports is None else ports)
-
-    def _put_back(self, info: PodInfo, row: int, ports: list[HostPort]) -> None:
-        self._put_on(info, row)
-        if info.footprint.host_ports:
-            self.host_ports.add(row, tuple(ports))
 
     # Other objects.
 
@@ -317,14 +290,12 @@ class ClusterState:
         if not 0 <= amount < MAX_SAFE_REQUEST:
             self.small = False
 
-    def _bound(self, row: int) -> None:
-        if largest_amount(self.nodes.allocatable[:, row]) >= SMALL:
+    def _bound(self, amounts: Ints) -> int:
+        """Return the largest amount; if the amounts are not small, `small` becomes False."""
+        largest = largest_amount(amounts)
+        if largest >= SMALL:
             self.small = False
-
-    def _measure_sums(self) -> None:
-        self._largest_sum = largest_amount(self.usage[:, : self.nodes.count].ravel())
-        if self._largest_sum >= SMALL:
-            self.small = False
+        return largest
 
     def register_resource(self, name: str) -> int:
         """Return the number of a resource; if it is new, assign one and add its row to every matrix."""
@@ -373,34 +344,23 @@ class ClusterState:
 
     def fork(self) -> ClusterState:
         """Return an independent copy of the state; typed objects are shared, because they never change."""
-        return _state_of(self._contents())
+        return _state_of(*self._contents())
 
-    def __reduce__(self) -> tuple[Callable[[_Contents], ClusterState], tuple[_Contents]]:
+    def __reduce__(self) -> tuple[Callable[..., ClusterState], tuple[Any, ...]]:
         """Pickle nodes, pods and objects, for worker processes; counters, logs and a trial's journal are left out."""
-        return _state_of, (self._contents(),)
+        return _state_of, self._contents()
 
-    def _contents(self) -> _Contents:
-        return _Contents(
-            request_gates=self.request_gates,
-            account=self._account,
-            nodes=self.nodes.copy(),
-            host_ports=self.host_ports.copy(),
-            catalog=self.catalog.copy(),
-            largest_sum=self._largest_sum,
-            small=self.small,
-            pods=[(i.key, i.pod, i.footprint, i.priority, bool(i.owned_counters), i.row) for i in self.pods.values()],
-            pods_on=[list(pods) for pods in self.pods_on],
+    def _contents(self) -> tuple[Any, ...]:
+        """Return copies of everything in the state that is not derived data, for `_state_of`."""
+        return (
+            self.request_gates,
+            self._account,
+            (self._largest_sum, self.small),
+            (self.nodes.copy(), self.host_ports.copy(), self.catalog.copy()),
+            # In the order of their addition, to the cluster and to each node.
+            [(i.key, i.pod, i.footprint, i.priority, bool(i.owned_counters), i.row) for i in self.pods.values()],
+            [list(pods) for pods in self.pods_on],
         )
-
-    def _hold(self, contents: _Contents) -> None:
-        self._fit_usage()
-        self._bind_columns()
-        self.pods_on = [{} for _ in contents.pods_on]
-        for key, pod, footprint, priority, owns, row in contents.pods:
-            owned = self.owned_counters(pod) if owns else ()
-            info = PodInfo(key, pod, footprint, self.pod_class(pod), priority, owned)
-            self._put_on(info, row)
-        self.pods_on = [{key: self.pods[key] for key in keys} for keys in contents.pods_on]
 
     def without_pods_and_images(self) -> ClusterState:
         """Return a read-only view of the same nodes without pods and images."""
@@ -447,12 +407,25 @@ class ClusterState:
         self.counters.check_invariants(self.pods.values())
 
 
-def _state_of(contents: _Contents) -> ClusterState:
-    """Return a state with this content."""
-    state = ClusterState(contents.request_gates, account=contents.account)
-    state.nodes, state.host_ports, state.catalog = contents.nodes, contents.host_ports, contents.catalog
-    state._largest_sum, state.small = contents.largest_sum, contents.small
-    state._hold(contents)
+def _state_of(
+    request_gates: RequestGates,
+    account: Accounting,
+    magnitudes: tuple[int, bool],
+    parts: tuple[NodeTable, HostPorts, ObjectCatalog],
+    pods: list[tuple[str, Pod, Footprint, int, bool, int]],
+    pods_on: list[list[str]],
+) -> ClusterState:
+    """Return a state with the contents of another."""
+    state = ClusterState(request_gates, account=account)
+    state._largest_sum, state.small = magnitudes
+    state.nodes, state.host_ports, state.catalog = parts
+    state._fit_usage()
+    state._bind_columns()
+    state.pods_on = [{} for _ in pods_on]
+    for key, pod, footprint, priority, owns, row in pods:
+        owned = state.owned_counters(pod) if owns else ()
+        state.shift(PodInfo(key, pod, footprint, state.pod_class(pod), priority, owned), row, 1)
+    state.pods_on = [{key: state.pods[key] for key in keys} for keys in pods_on]
     return state
 
 

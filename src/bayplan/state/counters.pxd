@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
-from bayplan.state.row_log cimport RowLog
+from bayplan.state.row_log cimport LogReader, RowLog
 
 cdef class Counter:
     cdef public object values, matches
@@ -23,11 +23,11 @@ cdef class DomainTable:
     cdef public bint distinct
     cdef uint8_t[::1] _mask
     cdef bint _has_mask
-    cdef Py_ssize_t _position
+    cdef LogReader _changes
     cdef object __weakref__
 
     @cython.locals(
-        log=RowLog, position=Py_ssize_t, change=Py_ssize_t, row=Py_ssize_t, code=Py_ssize_t, before=int64_t, after=int64_t,
+        count=Py_ssize_t, number=Py_ssize_t, change=Py_ssize_t, row=Py_ssize_t, code=Py_ssize_t, before=int64_t, after=int64_t,
     )
     cpdef void refresh(self) except *
     cdef void _sum_up(self) except *

@@ -16,7 +16,7 @@ import numpy as np
 from bayplan.base.errors import InvariantError
 from bayplan.state.arrays import Bools, Ints
 from bayplan.state.pod_info import PodClass, PodInfo
-from bayplan.state.row_log import RowLog
+from bayplan.state.row_log import LogReader, RowLog
 
 if TYPE_CHECKING:
     from bayplan.state.node_table import NodeTable
@@ -192,16 +192,16 @@ class DomainTable:
         self.node_position = -1
         self._mask: Any = None
         self._has_mask = False
-        self._position = -1
+        self._changes = LogReader([counter.log])
 
     def refresh(self) -> None:
         """Update the sums for the changes since the last call."""
-        log = self.counter.log
-        if self.node_position != self.node_log.end or self._position < log.start:
+        count = self._changes.take(MAX_CHANGES)
+        if count < 0 or self.node_position != self.node_log.end:
             self._sum_up()
             return
-        for position in range(self._position, log.end):
-            change = log.at(position)
+        for number in range(count):
+            change = self._changes.rows[number]
             row = change if change >= 0 else -1 - change
             code = self.codes[row]
             if code < 0 or (self._has_mask and not self._mask[row]):
@@ -213,7 +213,6 @@ class DomainTable:
             if (before > 0) != (after > 0):
                 self.positive += 1 if after > 0 else -1
                 self.positive_version += 1
-        self._position = log.end
 
     def _sum_up(self) -> None:
         nodes, end = self.nodes, self.node_log.end
@@ -237,7 +236,6 @@ class DomainTable:
         self.version += 1
         self.positive_version += 1
         self.node_position = end
-        self._position = self.counter.log.end
 
     def some(self) -> bool:
         """Return whether any domain has matching pods."""

@@ -16,17 +16,19 @@ class HostPorts:
     def __init__(self) -> None:
         self._used: dict[int, dict[HostPort, None]] = {}
 
-    def add(self, row: int, ports: tuple[HostPort, ...]) -> list[HostPort]:
-        """Mark `ports` as used on a row; return those that were free before, which an undo must free."""
-        used = self._used.setdefault(row, {})
-        fresh = [port for port in ports if port not in used]
-        used.update(dict.fromkeys(ports))
-        return fresh
+    def add(self, row: int, ports: tuple[HostPort, ...]) -> None:
+        """Mark `ports` as used on a row."""
+        self._used.setdefault(row, {}).update(dict.fromkeys(ports))
 
-    def remove(self, row: int, ports: tuple[HostPort, ...] | list[HostPort]) -> list[HostPort]:
-        """Free `ports` on a row; return those that were used before."""
+    def remove(self, row: int, ports: tuple[HostPort, ...]) -> None:
+        """Free `ports` on a row."""
         used = self._used.get(row, {})
-        return [port for port in ports if used.pop(port, 0) is None]
+        for port in ports:
+            used.pop(port, None)
+
+    def restore(self, row: int, ports: list[HostPort]) -> None:
+        """Undo changes of a row: let exactly these ports be in use."""
+        self._used[row] = dict.fromkeys(ports)
 
     def clear(self, row: int) -> None:
         """Clear a row whose node was removed."""

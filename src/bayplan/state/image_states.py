@@ -1,9 +1,6 @@
 """The nodes that have each image, and the size that the scheduler stores for each image name."""
 
-import numpy as np
-
 from bayplan.objects.node import Node
-from bayplan.state.arrays import Bools
 
 
 class ImageState:
@@ -13,34 +10,19 @@ class ImageState:
         rows: the rows with the image; the values are the numbers of such rows when the row was added or last changed.
     """
 
-    __slots__ = ("_column", "rows", "size_bytes")
+    __slots__ = ("rows", "size_bytes")
 
     def __init__(self, size_bytes: int) -> None:
         self.size_bytes = size_bytes
         self.rows: dict[int, int] = {}
-        self._column: Bools | None = None
 
     def add(self, row: int) -> None:
         """Record that a row has the image."""
         self.rows[row] = len(self.rows) + (row not in self.rows)
-        self._column = None
 
     def remove(self, row: int) -> None:
         """Record that a row no longer has the image."""
         self.rows.pop(row, None)
-        self._column = None
-
-    def column(self, capacity: int) -> Bools:
-        """Return bool[capacity]: which rows have the image. Cached until a row is added or removed."""
-        if self._column is None or len(self._column) != capacity:
-            self._column = np.zeros(capacity, dtype=np.bool_)
-            self._column[list(self.rows)] = True
-        return self._column
-
-    @property
-    def num_nodes(self) -> int:
-        """Return the number of nodes that have the image."""
-        return len(self.rows)
 
 
 class ImageStates(dict[str, ImageState]):

@@ -57,11 +57,3 @@ class LabelColumn:
             grown[-1] = requirement.matches_value(None)
             table = self._tables[requirement] = grown
         return table
-
-    def copy(self) -> "LabelColumn":
-        """Return an independent copy."""
-        other = LabelColumn(self.key, 0)
-        other.codes = self.codes.copy()
-        other.values = list(self.values)
-        other.index = dict(self.index)
-        return other

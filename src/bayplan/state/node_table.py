@@ -146,9 +146,7 @@ class NodeTable:
             new[..., : old.shape[-1]] = old
             return new
 
-        self.allocatable = wider(self.allocatable)
-        self.allowed_pods = wider(self.allowed_pods)
-        for name in ("alive", "unschedulable", "taint_codes"):
+        for name in ("allocatable", "allowed_pods", "alive", "unschedulable", "taint_codes"):
             setattr(self, name, wider(getattr(self, name)))
         for column in self._labels.values():
             column.grow(capacity)
@@ -157,14 +155,8 @@ class NodeTable:
     def copy(self) -> NodeTable:
         """Return an independent copy; the immutable typed nodes are shared."""
         other = NodeTable()
-        other.resources = self.resources.copy()
-        other.count, other.capacity = self.count, self.capacity
-        other.names, other.nodes = list(self.names), list(self.nodes)
-        other.row_of, other.free_rows = dict(self.row_of), list(self.free_rows)
-        for name in ("alive", "allocatable", "allowed_pods", "unschedulable", "taint_codes"):
-            setattr(other, name, getattr(self, name).copy())
-        other.taint_sets, other._taint_index = list(self.taint_sets), dict(self._taint_index)
-        other._labels = {key: column.copy() for key, column in self._labels.items()}
-        other.images = self.images.copy()
-        other.tree = self.tree.copy()
+        for name, value in vars(self).items():
+            setattr(other, name, value if isinstance(value, int) else value.copy())
+        # Columns of labels are built again when they are needed.
+        other._labels = {}
         return other

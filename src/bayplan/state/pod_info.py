@@ -115,13 +115,8 @@ class PodInfo:
         self.row = -1
         self._start_ns = _UNKNOWN
 
-    @property
-    def start_ns(self) -> int:
-        """Return when the pod started, in nanoseconds; `JUST_STARTED_NS` if its status has no start time."""
-        return self.started_at()
-
     def started_at(self) -> int:
-        """Return `start_ns`; a method, because compiled code calls it faster."""
+        """Return when the pod started, in nanoseconds; `JUST_STARTED_NS` if its status has no start time."""
         if self._start_ns == _UNKNOWN:
             text = self.pod.status.start_time
             self._start_ns = JUST_STARTED_NS if text is None else parse_time_ns(text)

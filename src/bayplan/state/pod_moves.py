@@ -31,37 +31,37 @@ class PodMoves:
         self._columns = state.columns
         self._host_ports = state.host_ports
         self._with_pods = with_pods
-        # For each move, the pod, the row, whether the pod was added, and the host ports that were marked as used or freed.
-        self._moves: list[tuple[PodInfo, int, bool, list[HostPort]]] = []
+        # For each move, the pod, the row, 1 if the pod was added or -1, and the host ports in use before if they changed.
+        self._moves: list[tuple[PodInfo, int, int, list[HostPort] | None]] = []
         self._pods_before: dict[int, dict[str, PodInfo]] = {}
 
     def add(self, info: PodInfo, row: int) -> None:
         """Add a pod to a row."""
-        self._move(info, row, True)
+        self._move(info, row, 1)
 
     def remove(self, info: PodInfo, row: int) -> None:
         """Remove a pod from its row."""
-        self._move(info, row, False)
+        self._move(info, row, -1)
 
-    def _move(self, info: PodInfo, row: int, added: bool) -> None:
-        ports: list[HostPort] = []
-        if info.footprint.host_ports:
-            change = self._host_ports.add if added else self._host_ports.remove
-            ports = change(row, info.footprint.host_ports)
-        if self._with_pods:
-            self._keep_order(row)
-        self._apply(info, row, added)
-        self._moves.append((info, row, added, ports))
+    def _move(self, info: PodInfo, row: int, count: int) -> None:
+        ports, used = info.footprint.host_ports, None
+        if ports:
+            used = self._host_ports.used(row)
+            change = self._host_ports.add if count > 0 else self._host_ports.remove
+            change(row, ports)
+        if self._with_pods and row not in self._pods_before:
+            self._pods_before[row] = self._state.pods_on[row]
+            self._state.pods_on[row] = dict(self._state.pods_on[row])
+        self._apply(info, row, count)
+        self._moves.append((info, row, count, used))
 
     def undo(self, length: int = 0) -> None:
         """Undo all moves except the first `length`."""
         while len(self._moves) > length:
-            info, row, added, ports = self._moves.pop()
-            self._apply(info, row, not added)
-            if ports and added:
-                self._host_ports.remove(row, ports)
-            elif ports:
-                self._host_ports.add(row, tuple(ports))
+            info, row, count, used = self._moves.pop()
+            self._apply(info, row, -count)
+            if used is not None:
+                self._host_ports.restore(row, used)
         if length == 0 and self._pods_before:
             # The order of pods on a row is that of their addition, and breaks ties, so restore it, too.
             for changed, pods in self._pods_before.items():
@@ -71,21 +71,12 @@ class PodMoves:
     def __len__(self) -> int:
         return len(self._moves)
 
-    def _apply(self, info: PodInfo, row: int, added: bool) -> None:
-        """Add or remove a pod, without its host ports."""
+    def _apply(self, info: PodInfo, row: int, count: int) -> None:
+        """Add (1) or remove (-1) a pod, without its host ports."""
         if self._with_pods:
-            self._state.usage_log.append(row)
-            if added:
-                info.row = row
-                self._state.pods[info.key] = self._state.pods_on[row][info.key] = info
-            else:
-                del self._state.pods[info.key], self._state.pods_on[row][info.key]
-        count_pod(self._columns, info, row, 1 if added else -1)
-
-    def _keep_order(self, row: int) -> None:
-        if row not in self._pods_before:
-            self._pods_before[row] = self._state.pods_on[row]
-            self._state.pods_on[row] = dict(self._state.pods_on[row])
+            self._state.shift(info, row, count)
+        else:
+            count_pod(self._columns, info, row, count)
 
 
 def count_pod(columns: Columns, info: PodInfo, row: int, count: int) -> None:

@@ -1,9 +1,13 @@
 """Logs of changed rows: append-only, with any number of readers, each with its own position.
 
 There are no dirty flags, and nothing to clear. A reader whose position is no longer in the log evaluates every row.
+`LogReader` serves results that are updated row by row.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -41,10 +45,6 @@ class RowLog:
         self._rows[length] = row
         self.end += 1
 
-    def at(self, position: int) -> int:
-        """Return the entry at a position (`start` <= position < `end`)."""
-        return self._rows[position - self.start]
-
     def copy_from(self, position: int, rows: Index, place: int) -> int:
         """Copy the entries from a position (at least `start`) on into `rows` (intp), and return the place after the last.
 
@@ -72,3 +72,58 @@ class RowLog:
         cut = self._limit // 2
         old[: self._limit - cut] = old[cut:].copy()
         self.start += cut
+
+
+FIRST_ROWS = 64
+
+
+class LogReader:
+    """One reader of several logs.
+
+    Attributes:
+        rows: intp; its first elements, as many as `take` returned, are the new entries, with repetitions.
+    """
+
+    def __init__(self, logs: Sequence[RowLog]) -> None:
+        self._logs = list(logs)
+        # By log, the position up to which it was read; -1 before the first time.
+        self._positions: Any = np.full(len(self._logs), -1, dtype=np.intp)
+        self.rows: Any = np.zeros(0, dtype=np.intp)
+
+    def is_current(self) -> bool:
+        """Return whether nothing was added to the logs since the last `take` or `skip`."""
+        added = 0
+        for number in range(len(self._logs)):
+            log = self._logs[number]
+            added += log.end - self._positions[number]
+        return added == 0
+
+    def skip(self) -> None:
+        """Skip all entries that were added."""
+        for number in range(len(self._logs)):
+            log = self._logs[number]
+            self._positions[number] = log.end
+
+    def take(self, limit: int) -> int:
+        """Find the entries that were added, and move to the ends of the logs; return their number (see `rows`).
+
+        Return -1 if all rows must be evaluated: some entries were dropped from the logs, there are `limit` entries or
+        more, or this is the first call.
+        """
+        missed, reached = 0, True
+        for number in range(len(self._logs)):
+            log, position = self._logs[number], self._positions[number]
+            missed += log.end - position
+            if position < log.start:
+                reached = False
+        if not reached or missed >= limit:
+            self.skip()
+            return -1
+        if missed > len(self.rows):
+            self.rows = np.zeros(max(missed, FIRST_ROWS), dtype=np.intp)
+        rows, found = self.rows, 0
+        for number in range(len(self._logs)):
+            log = self._logs[number]
+            found = log.copy_from(self._positions[number], rows, found)
+            self._positions[number] = log.end
+        return found

@@ -6,7 +6,10 @@ A plugin uses NumPy, except where ``//``, ``round`` or ``astype`` would differ f
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from bayplan.state.arrays import Bools, Codes, Floats, Index, Ints
 from bayplan.state.cluster_state import ClusterState
@@ -36,6 +39,10 @@ class Rows:
     def row_numbers(self) -> Index:
         """Return the row numbers of this view."""
         return np.arange(self.state.nodes.count, dtype=np.intp) if self.index is None else self.index
+
+    def select(self, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the elements of these rows in an array with an element for every row."""
+        return column[self._all]
 
     def allocatable(self, resource: int) -> Ints:
         """Return the allocatable amounts of a resource (milli for cpu)."""

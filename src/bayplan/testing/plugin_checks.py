@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import msgspec
 import numpy as np
 
+from bayplan.framework.array_rule import ArrayFilterRule, ArrayScoreRule
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, EventResource, HintAnswer
 from bayplan.framework.plugin import MAX_NODE_SCORE, NormalizePlugin, PreFilterResult, Reads
@@ -112,11 +113,11 @@ def scores_are_normalized(make: Make, sample: SampleCluster) -> None:
 
 
 def _check_normalizing(subject: Subject, params: Any, scale: Any, scores: Any, feasible: Any) -> None:
-    plugin, raw = subject.plugin, subject.raw(params)
+    raw = subject.raw(params)
     _check_params("scale()", scale)
     for row in np.flatnonzero(feasible).tolist():
         index = np.array([row], dtype=np.intp)
-        one = plugin.normalize(subject.spec, scale, raw[index], Rows(subject.state, index))
+        one = subject.normalize(scale, raw[index], Rows(subject.state, index))
         if int(one[0]) != int(scores[row]):
             raise PluginFault(
                 f"normalize() returns {int(scores[row])} for {subject.name(row)} if called for all rows, and {int(one[0])} if "
@@ -124,7 +125,7 @@ def _check_normalizing(subject: Subject, params: Any, scale: Any, scores: Any, f
             )
     spoiled = raw.copy()
     spoiled[~feasible] = 1 << 40
-    again = plugin.scale_over(subject.spec, params, spoiled, feasible, Rows(subject.state))
+    again = subject.scale(params, spoiled, feasible)
     if again != scale:
         raise PluginFault(f"scale() depends on scores of nodes that are not feasible: {scale!r} becomes {again!r}")
 
@@ -298,10 +299,12 @@ def _compare_cached(subject: Subject, filtered: Any, scored: Any, row: int, touc
                     f"declares {pre_reads}"
                 )
         # `filter_rules_follow_what_changes` checks the data that a rule reads itself.
-        by_rule = plugin.filter_rule(subject.spec, subject.state) is not None
-        if not by_rule and now_filtered[0] == filtered[0] and filtered[1] is not None:
+        is_array = isinstance(plugin.filter_rule(subject.spec, subject.state), ArrayFilterRule)
+        if is_array and now_filtered[0] == filtered[0] and filtered[1] is not None:
             _compare_rows(subject, "filter()", filtered[1], now_filtered[1], row, touched, reads, described)
-    if scored is None or now_scored is None or plugin.score_rule(subject.spec, subject.state) is not None:
+    if scored is None or now_scored is None:
+        return
+    if not isinstance(plugin.score_rule(subject.spec, subject.state), ArrayScoreRule):
         return
     if scored[1] is not None and now_scored[0] == scored[0]:
         score_reads = plugin.score_reads(subject.spec)

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bayplan.engine.select_host import first_by_name
+from bayplan.framework.array_rule import ArrayFilterRule, ArrayScoreRule
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import (
@@ -23,6 +24,7 @@ from bayplan.framework.plugin import (
     ScorePlugin,
 )
 from bayplan.framework.preemption.evaluator import PreemptionChoices
+from bayplan.framework.rule import ready
 from bayplan.framework.status import Code, Status
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Bools
@@ -106,9 +108,12 @@ class Subject:
 
     def verdicts(self, params: Params, rows: Rows | None = None, spec: Any = None) -> Any:
         """Return Filter's verdicts for the given rows, by default for all."""
-        return self.plugin.filter(
-            self.spec if spec is None else spec, params, Rows(self.state) if rows is None else rows
-        )
+        spec, rows = self.spec if spec is None else spec, Rows(self.state) if rows is None else rows
+        rule = self.plugin.filter_rule(spec, self.state)
+        if isinstance(rule, ArrayFilterRule):
+            return self.plugin.filter(spec, params, rows)
+        ready(rule, params, self.state.columns)
+        return np.array([rule.filter(row) for row in rows.row_numbers().tolist()], dtype=np.uint16)
 
     def describe(self, params: Params, verdict: int) -> str:
         """Return a verdict and its reasons as text."""
@@ -135,17 +140,41 @@ class Subject:
 
     def raw(self, params: Params, rows: Rows | None = None, spec: Any = None) -> Any:
         """Return the raw scores of the given rows, by default of all."""
-        return self.plugin.score(
-            self.spec if spec is None else spec, params, Rows(self.state) if rows is None else rows
-        )
+        spec, rows = self.spec if spec is None else spec, Rows(self.state) if rows is None else rows
+        rule = self.plugin.score_rule(spec, self.state)
+        if isinstance(rule, ArrayScoreRule):
+            return self.plugin.score(spec, params, rows)
+        ready(rule, params, self.state.columns)
+        if rule.reads_feasible:
+            rule.prepare(self.state.columns.alive)
+        return np.array([rule.score(row) for row in rows.row_numbers().tolist()], dtype=np.int64)
 
     def normalized(self, params: Params, feasible: Bools) -> tuple[Params | None, Any]:
         """Return the scale (None without NormalizeScore) and the normalised scores of all rows, given the feasible rows."""
-        raw, rows = self.raw(params), Rows(self.state)
+        raw = self.raw(params)
         if not isinstance(self.plugin, NormalizePlugin):
             return None, raw
-        scale = self.plugin.scale_over(self.spec, params, raw, feasible, rows)
-        return scale, self.plugin.normalize(self.spec, scale, raw, rows)
+        scale = self.scale(params, raw, feasible)
+        return scale, self.normalize(scale, raw, Rows(self.state))
+
+    def scale(self, params: Params, raw: Any, feasible: Bools) -> Params:
+        """Return the scale for raw scores of all rows."""
+        rule = self.plugin.score_rule(self.spec, self.state)
+        ready(rule, params, self.state.columns)
+        flags = feasible.view(np.uint8)
+        if rule.reads_feasible:
+            rule.prepare(flags)
+        found: Params = rule.scale(np.ascontiguousarray(raw), flags)
+        return found
+
+    def normalize(self, scale: Params, raw: Any, rows: Rows) -> Any:
+        """Return the normalised scores for raw scores of the given rows."""
+        rule = self.plugin.score_rule(self.spec, self.state)
+        if isinstance(rule, ArrayScoreRule):
+            return self.plugin.normalize(self.spec, scale, raw, rows)
+        ready(rule, (), self.state.columns)
+        each = zip(rows.row_numbers().tolist(), raw.tolist(), strict=True)
+        return np.array([rule.normalize(scale, score, row) for row, score in each], dtype=np.int64)
 
     # Filter and Score.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.engine.rule_result import FilterResult, ScoreResult, filter_rule, score_rule
+from bayplan.engine.rule_result import FilterResult, ScoreResult
 from bayplan.framework.plugin import PreFilterResult
 from bayplan.framework.rule import FilterRule, Params, ScoreRule, ready
 from bayplan.objects.node import Node
@@ -204,13 +204,13 @@ def _trials(subject: Subject, sample: SampleCluster, row: int) -> Iterator[tuple
 
 
 def _new_filter_rule(subject: Subject, params: Params | None) -> FilterRule:
-    rule = filter_rule(subject.plugin, subject.spec, subject.state)
+    rule: FilterRule = subject.plugin.filter_rule(subject.spec, subject.state)
     ready(rule, params, subject.state.columns)
     return rule
 
 
 def _new_score_rule(subject: Subject, params: Params | None) -> ScoreRule:
-    rule = score_rule(subject.plugin, subject.spec, subject.state)
+    rule: ScoreRule = subject.plugin.score_rule(subject.spec, subject.state)
     ready(rule, params, subject.state.columns)
     if rule.reads_feasible:
         rule.prepare(_feasible(subject))

@@ -25,7 +25,7 @@ def evaluated(expression: str, device: Device = DEVICE, *, lists: bool = False) 
     """Return the result of an expression for a device; $A stands for the driver's attributes, $C for its capacities."""
     written = expression.replace("$A", f'device.attributes["{DRIVER}"]').replace("$C", f'device.capacity["{DRIVER}"]')
     try:
-        return compile_device_expression(written, list_attributes=lists).matches(DRIVER, device)
+        return compile_device_expression(written, list_attributes=lists)(DRIVER, device)
     except CompileProblem as problem:
         return f"compile: {problem}"
     except RunProblem as problem:

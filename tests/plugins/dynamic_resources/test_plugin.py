@@ -26,6 +26,7 @@ from tests.plugins.dynamic_resources.worlds import (
     made,
     request,
 )
+from tests.plugins.forms import verdicts_of
 
 REJECTED = ("UnschedulableAndUnresolvable", CANNOT_ALLOCATE)
 GPU = device_class()
@@ -85,7 +86,7 @@ def test_extension_points_report_not_found_if_pre_filter_is_disabled() -> None:
     world = two_nodes()
     pod = make_pod()
     spec = world.plugin.compile(pod, world.state)
-    verdicts = world.plugin.filter(spec, None, Rows(world.state)).tolist()
+    verdicts = verdicts_of(world.plugin, spec, None, Rows(world.state)).tolist()
     assert [world.plugin.reasons(spec, None, verdict) for verdict in verdicts] == [("not found",)] * 2
     assert world.plugin.score_error(spec, ()) == "not found"
     for status in (
@@ -293,11 +294,11 @@ def test_failed_or_timed_out_binding_conditions_reject_nodes(
     item = claim("c", request(), status={"allocation": allocated, "devices": devices})
     world = two_nodes(item)
     plugin = world.plugin
-    plugin._preparation._binding_timeout_ns = 600 * 10**9
+    plugin._binding_timeout_ns = 600 * 10**9
     spec = plugin.compile(claiming("c"), world.state)
     answer = plugin.pre_filter(spec, world.state, CycleState(now_s * 10**9))
     assert isinstance(answer, PreFilterResult)
-    verdicts = plugin.filter(spec, answer.params, Rows(world.state)).tolist()
+    verdicts = verdicts_of(plugin, spec, answer.params, Rows(world.state)).tolist()
     assert {f"n{row + 1}" for row, verdict in enumerate(verdicts) if verdict} == set(want)
 
 

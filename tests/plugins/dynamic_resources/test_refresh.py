@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayplan.engine.rule_result import filter_rule
 from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import Plugin, PreFilterResult, Reads
 from bayplan.framework.rule import ready
 from bayplan.framework.status import verdict_code
@@ -141,7 +141,7 @@ def ask(plugin: DynamicResources, world: World, pod: Pod) -> dict[str, Any]:
     if not isinstance(answer, PreFilterResult):
         return {**found, "answer": answer}
     columns, nodes = world.state.columns, world.state.nodes
-    rule, scorer = filter_rule(plugin, spec, world.state), plugin.score_rule(spec, world.state)
+    rule, scorer = plugin.filter_rule(spec, world.state), plugin.score_rule(spec, world.state)
     ready(rule, answer.params, columns)
     ready(scorer, plugin.observe(spec, world.state), columns)
     codes, raw = np.zeros(columns.capacity, dtype=np.uint16), np.zeros(columns.capacity, dtype=np.int64)
@@ -212,7 +212,7 @@ def test_a_pool_for_all_nodes_is_built_once() -> None:
             driver=DRIVER, pool=ResourcePool(name="p", generation=1, resource_slice_count=1), all_nodes=True
         ),
     )
-    catalog = PoolCatalog([PoolSlice(source, ())], partitionable_devices=True)
+    catalog = PoolCatalog([PoolSlice(source, ())], FeatureGates())
     pools = [catalog.pools_of(make_node(name))[0] for name in NODES]
     assert all(pool is pools[0] for pool in pools)
 

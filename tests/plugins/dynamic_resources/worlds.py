@@ -16,6 +16,7 @@ from bayplan.plugins.dynamic_resources.plugin import DynamicResources
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
 from tests.plugins.builders import make_node, make_plugin, make_pod, make_state
+from tests.plugins.forms import verdicts_of
 
 DRIVER = "gpu.example.com"
 Document = dict[str, Any]
@@ -129,7 +130,7 @@ class World:
         """Run PreFilter and Filter; return the code and the message of each rejected node."""
         answer = self.start(pod)
         assert isinstance(answer, PreFilterResult), answer
-        verdicts = self.plugin.filter(self.spec, answer.params, Rows(self.state)).tolist()
+        verdicts = verdicts_of(self.plugin, self.spec, answer.params, Rows(self.state)).tolist()
         return {
             str(self.state.nodes.names[row]): (
                 verdict_code(verdict).text,

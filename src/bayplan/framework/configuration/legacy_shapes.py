@@ -38,15 +38,14 @@ _PLUGIN: Final = Name("the name of a plugin", "NodeAffinity")
 _PLUGIN_ENTRIES: Final[Shape] = [{"name": _PLUGIN, "weight": int}]
 _PLUGINS: Final[Shape] = {ANY_KEY: {"enabled": _PLUGIN_ENTRIES, "disabled": _PLUGIN_ENTRIES}}
 _PLUGIN_CONFIG: Final[Shape] = [{"name": _PLUGIN, "args": {}}]
-_EXTENDERS: Final[Shape] = [{}]
-_POINTS: Final[Shape] = [{}]
+_OBJECTS: Final[Shape] = [{}]
 
 _ARGUMENTS: Final[Mapping[str, Shape]] = {
     NODE_LABEL: {
         **dict.fromkeys(("presentLabels", "absentLabels"), _LABELS),
         **dict.fromkeys(("presentLabelsPreference", "absentLabelsPreference"), _LABELS),
     },
-    **{strategy: {"resources": [{}], "shape": _POINTS} for strategy in STRATEGIES},
+    **{strategy: {"resources": _OBJECTS, "shape": _OBJECTS} for strategy in STRATEGIES},
 }
 """The arguments that conversion reads, by plugin."""
 
@@ -54,7 +53,7 @@ CONFIGURATION: Final[Mapping[str, Shape]] = {
     "profiles": [{"plugins": _PLUGINS, "pluginConfig": _PLUGIN_CONFIG}],
     "plugins": _PLUGINS,
     "pluginConfig": _PLUGIN_CONFIG,
-    "extenders": _EXTENDERS,
+    "extenders": _OBJECTS,
     "leaderElection": {"resourceLock": str},
     "clientConnection": {},
     "schedulerName": str,
@@ -64,7 +63,7 @@ CONFIGURATION: Final[Mapping[str, Shape]] = {
     "disablePreemption": bool,
 }
 
-_RATIO: Final[Shape] = {"resources": [{}], "shape": _POINTS, "utilizationShape": _POINTS}
+_RATIO: Final[Shape] = {"resources": _OBJECTS, "shape": _OBJECTS, "utilizationShape": _OBJECTS}
 POLICY: Final[Mapping[str, Shape]] = {
     "predicates": [
         {
@@ -85,8 +84,8 @@ POLICY: Final[Mapping[str, Shape]] = {
     ],
     "hardPodAffinitySymmetricWeight": int,
     "alwaysCheckAllPredicates": bool,
-    "extenders": _EXTENDERS,
-    "extenderConfigs": _EXTENDERS,
+    "extenders": _OBJECTS,
+    "extenderConfigs": _OBJECTS,
 }
 
 _WANTED: Final = {str: "a string", int: "an integer", bool: "true or false"}

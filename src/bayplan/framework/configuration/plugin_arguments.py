@@ -170,7 +170,7 @@ class DynamicResourcesArgs(PluginArguments, frozen=True):
         filter_timeout_ns, binding_timeout_ns = self.filter_timeout_ns, self.binding_timeout_ns
         if filter_timeout_ns is None and feature_gates.enabled("DRASchedulerFilterTimeout"):
             filter_timeout_ns = _FILTER_TIMEOUT_NS
-        if binding_timeout_ns is None and _binding_conditions_enabled(feature_gates):
+        if binding_timeout_ns is None and binding_conditions_enabled(feature_gates):
             binding_timeout_ns = _BINDING_TIMEOUT_NS
         return replace(self, filter_timeout_ns=filter_timeout_ns, binding_timeout_ns=binding_timeout_ns)
 
@@ -181,7 +181,7 @@ class DynamicResourcesArgs(PluginArguments, frozen=True):
             elif timeout_ns < 0:
                 yield path["filterTimeout"].invalid(Named(format_duration(timeout_ns)), "must be zero or positive")
         if (timeout_ns := self.binding_timeout_ns) is not None:
-            if not _binding_conditions_enabled(feature_gates):
+            if not binding_conditions_enabled(feature_gates):
                 detail = "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus feature gate is disabled"
                 yield path["bindingTimeout"].forbidden(detail)
             elif timeout_ns < SECOND_NS:
@@ -329,7 +329,7 @@ def argument_type_of(plugin: str) -> type[PluginArguments] | None:
     return ARGUMENT_TYPES.get(plugin + "Args")
 
 
-def _binding_conditions_enabled(feature_gates: FeatureGates) -> bool:
+def binding_conditions_enabled(feature_gates: FeatureGates) -> bool:
     """Return whether devices can have binding conditions; only then does waiting for them have a timeout."""
     return feature_gates.enabled("DRADeviceBindingConditions") and feature_gates.enabled("DRAResourceClaimDeviceStatus")
 

@@ -139,7 +139,8 @@ def _build(
     arguments = _arguments(profile, implemented, feature_gates)
     at_points: dict[ExtensionPoint, tuple[str, ...]] = dict.fromkeys(ExtensionPoint, ())
     if profile.plugins is not None:
-        at_points = _expanded(plugins, implemented)
+        own = {point: _own_plugins(point, _plugin_set(plugins, point), implemented) for point in ExtensionPoint}
+        at_points = {point: _with_multi_point(point, names, plugins, implemented) for point, names in own.items()}
         _check_counts(profile.scheduler_name or "", at_points)
     weights = {point: _weights(plugins, implemented, point) for point in ExtensionPoint if point.has_weights}
     effective: dict[str, tuple[PluginWeight, ...]] = {
@@ -188,12 +189,6 @@ def _arguments(
             missing = _MISSING_ARGUMENTS.get(name, f"want args to be of type {argument_type.__name__}, got <nil>")
             raise BuildError(f"initializing plugin {quote(name)}: {missing}")
     return arguments
-
-
-def _expanded(plugins: Plugins, implemented: Mapping[str, Collection[str]]) -> dict[ExtensionPoint, tuple[str, ...]]:
-    """Return the plugins of every extension point, in execution order."""
-    own = {point: _own_plugins(point, _plugin_set(plugins, point), implemented) for point in ExtensionPoint}
-    return {point: _with_multi_point(point, names, plugins, implemented) for point, names in own.items()}
 
 
 def _own_plugins(

@@ -129,7 +129,7 @@ def lost_by(shortlist: Shortlist) -> list[str]:
 
 
 def _candidate(shortlist: Shortlist, place: int, names: Sequence[str | None], lost: str) -> CandidateAccount:
-    victims = tuple(Victim(info.key, info.priority, info.start_ns) for info in shortlist.victims_at(place))
+    victims = tuple(Victim(info.key, info.priority, info.started_at()) for info in shortlist.victims_at(place))
     return CandidateAccount(
         names[int(shortlist.rows[place])] or "",
         victims,

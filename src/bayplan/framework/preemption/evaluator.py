@@ -39,9 +39,6 @@ NEVER = "Never"
 NEVER_PREEMPTS = "not eligible due to preemptionPolicy=Never."
 VICTIM_TERMINATING = "not eligible due to a terminating pod on the nominated node."
 
-_ERROR, _UNSCHEDULABLE = Code.ERROR, Code.UNSCHEDULABLE
-
-
 DRY_RUN = "DryRun"
 """Cycle state key under which a cycle that found no node stores a function that dry-runs preemption (a `partial`)."""
 
@@ -152,7 +149,7 @@ class Evaluator:
 
     def potential_nodes(self, diagnosis: Diagnosis) -> Index:
         """Return the rows whose status preemption could change, in visiting order."""
-        rows, nodes = diagnosis.rows_with(_UNSCHEDULABLE), self._cluster.nodes
+        rows, nodes = diagnosis.rows_with(Code.UNSCHEDULABLE), self._cluster.nodes
         order = nodes.tree.order(nodes.row_of)
         return order if rows is None else order[rows[order]]
 
@@ -175,7 +172,7 @@ class Evaluator:
 
     def _nothing_found(self, shortlist: Shortlist | None) -> tuple[PostFilterResult | None, Status]:
         infeasible = shortlist.infeasible() if shortlist is not None else ()
-        errors = [status.message for status, _ in infeasible if status.code is _ERROR]
+        errors = [status.message for status, _ in infeasible if status.code is Code.ERROR]
         if errors:
             return None, error(join_errors(errors))
         total = len(self._cluster.nodes)
@@ -250,4 +247,4 @@ def _terminating_by_preemption(pod: Pod) -> bool:
 
 def importance(info: PodInfo) -> tuple[int, int]:
     """Return a key that sorts the most important pod first: higher priority, then earlier start."""
-    return (-info.priority, info.start_ns)
+    return (-info.priority, info.started_at())

@@ -14,9 +14,10 @@ from typing import TypeAlias
 
 import msgspec
 
+from bayplan.objects.node import Node
 from bayplan.objects.resource import DeviceAttribute, DeviceConstraint, ResourceClaim
 from bayplan.plugins.dynamic_resources.capacity import CounterUse, consumptions, fits
-from bayplan.plugins.dynamic_resources.device_requests import ALL, CheckedRequest, RequestChecks
+from bayplan.plugins.dynamic_resources.device_requests import ALL, CheckedRequest, RequestChecks, uses_oldest_allocator
 from bayplan.plugins.dynamic_resources.device_use import Amounts, DeviceId
 from bayplan.plugins.dynamic_resources.pools import AllocationFailed, Pool, PoolDevice, has_untolerated_taint
 
@@ -140,9 +141,12 @@ class ChosenClaim(msgspec.Struct, frozen=True, eq=False):
 class Allocator:
     """A single search on one node, for these claims in these pools, in their order."""
 
-    def __init__(self, checks: RequestChecks, pools: Sequence[Pool], claims: Sequence[ResourceClaim]) -> None:
+    def __init__(
+        self, checks: RequestChecks, node: Node, pools: Sequence[Pool], claims: Sequence[ResourceClaim]
+    ) -> None:
         self._checks = checks
-        self._features = checks.features
+        self._node = node
+        self._gates = checks.gates
         self._use = checks.use
         self._pools = pools
         self._claims = claims
@@ -181,7 +185,9 @@ class Allocator:
 
     def _check_claim(self, number: int, claim: ResourceClaim) -> None:
         checks, key = self._checks, claim.key
-        requests = [checks.check_request(claim, request, self._pools) for request in claim.spec.devices.requests]
+        requests = [
+            checks.check_request(claim, request, self._pools, self._node) for request in claim.spec.devices.requests
+        ]
         self._requests.append(requests)
         least = sum(min((checked.count for checked in alternatives), default=0) for alternatives in requests)
         if least > MAX_DEVICES:
@@ -190,7 +196,7 @@ class Allocator:
             )
         constraints = []
         for place, written in enumerate(claim.spec.devices.constraints):
-            is_distinct = written.distinct_attribute is not None and not self._features.is_oldest
+            is_distinct = written.distinct_attribute is not None and not uses_oldest_allocator(self._gates)
             if written.match_attribute is None and not is_distinct:
                 raise AllocationFailed(
                     f"claim {key}, constraint #{place}: empty constraint (unsupported constraint type?)"
@@ -210,7 +216,7 @@ class Allocator:
             # If an earlier claim chooses another alternative, the later requests of this claim may succeed.
             return Outcome.UNSOLVED if outcome is Outcome.TOO_MANY else outcome
         alternatives = requests[request]
-        if not alternatives[0].alternative.parent:
+        if not alternatives[0].parent:
             return self._devices(claim, request, alternatives[0], 0, 0)
         too_many = True
         for number, checked in enumerate(alternatives):
@@ -224,7 +230,7 @@ class Allocator:
 
     def _devices(self, claim: int, request: int, checked: CheckedRequest, taken: int, start: int) -> Outcome:
         """Choose the devices of a request after the first `taken`, from the available devices from index `start` on."""
-        wants_all = checked.alternative.requested.allocation_mode == ALL
+        wants_all = checked.requested.allocation_mode == ALL
         if wants_all and not checked.everything:
             return Outcome.UNSOLVED
         if taken >= checked.count:
@@ -234,13 +240,13 @@ class Allocator:
         if wants_all:
             return self._everything(claim, request, checked, taken)
         checks, candidates = self._checks, self._candidates
-        admin = bool(checked.alternative.admin_access)
+        admin = checked.admin_access
         for place in range(start, len(candidates)):
             device, pool = candidates[place]
             self._step()
             if self._is_in_use(device.id, claim, admin):
                 continue
-            if not checks.is_selectable(self._claims[claim], checked, device):
+            if not checks.is_selectable(self._claims[claim], checked, device, self._node):
                 continue
             undo = self._take(claim, checked, device, pool, must=False)
             if undo is None:
@@ -268,7 +274,7 @@ class Allocator:
     def _step(self) -> None:
         self._steps += 1
         if self._steps > MAX_STEPS:
-            raise AllocationFailed(f"node {self._checks.node.metadata.name}: timed out trying to allocate devices")
+            raise AllocationFailed(f"node {self._node.metadata.name}: timed out trying to allocate devices")
 
     # One device.
 
@@ -277,10 +283,6 @@ class Allocator:
         if admin:
             return takers is not None and claim in takers
         return bool(takers) or self._use.is_dedicated(device)
-
-    def _has_capacity(self, device: PoolDevice, checked: CheckedRequest) -> bool:
-        consuming = self._consuming.get(device.id, {})
-        return fits(device.source.capacity, checked.alternative.capacity, self._use.consumed(device.id), consuming)
 
     def _take(self, claim: int, checked: CheckedRequest, device: PoolDevice, pool: Pool, *, must: bool) -> Undo | None:
         """Allocate a device and return the calls that undo it; return None if the device cannot be allocated.
@@ -300,39 +302,40 @@ class Allocator:
     def _can_allocate(
         self, claim: int, checked: CheckedRequest, device: PoolDevice, pool: Pool, undo: Undo, *, must: bool
     ) -> bool:
-        alternative = checked.alternative
-        admin, shared = bool(alternative.admin_access), self._is_shared(device)
+        admin, shared = checked.admin_access, self._is_shared(device)
         if (not admin or not shared) and self._is_in_use(device.id, claim, admin):
             return False
-        if device.consumes and not self._features.partitionable_devices:
+        if device.consumes and not self._gates.enabled("DRAPartitionableDevices"):
             return False
         in_part = device.id in self._consuming or self._use.has_consumed(device.id)
         if device.consumes and not (shared and in_part):
             if not self._counters.draw(device, pool):
                 return False
             undo.append(partial(self._counters.release, device, pool))
-        if self._features.device_taints and has_untolerated_taint(device.taints, alternative.requested.tolerations):
+        if self._checks.device_taints and has_untolerated_taint(device.taints, checked.requested.tolerations):
             return False
-        names = (alternative.parent, alternative.name) if alternative.parent else (alternative.name, "")
+        names = (checked.parent, checked.name) if checked.parent else (checked.name, "")
         for constraint in self._constraints[claim]:
             if not constraint.add(*names, device):
                 if must:
                     raise AllocationFailed(
-                        f"claim {self._claims[claim].key}, request {alternative.name}: "
+                        f"claim {self._claims[claim].key}, request {checked.name}: "
                         f"cannot add device {device} because a claim constraint would not be satisfied"
                     )
                 return False
             undo.append(partial(constraint.remove, *names))
-        return not self._features.consumable_capacity or self._has_capacity(device, checked)
+        return not self._checks.consumable_capacity or fits(
+            device.source.capacity, checked.capacity, self._use.consumed(device.id), self._consuming.get(device.id, {})
+        )
 
     def _is_shared(self, device: PoolDevice) -> bool:
-        return self._features.consumable_capacity and bool(device.source.allow_multiple_allocations)
+        return self._checks.consumable_capacity and bool(device.source.allow_multiple_allocations)
 
     def _record(self, claim: int, checked: CheckedRequest, device: PoolDevice, undo: Undo) -> None:
         consumed: Amounts = {}
         shared = self._is_shared(device)
         if shared:
-            consumed = consumptions(device.source.capacity, checked.alternative.capacity)
+            consumed = consumptions(device.source.capacity, checked.capacity)
             before = self._consuming.get(device.id)
             self._consuming[device.id] = _sum(before or {}, consumed)
             if before is None:

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from bayplan.base.go_text.times import format_time, parse_time_ns
+from bayplan.framework.configuration.plugin_arguments import binding_conditions_enabled
+from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from bayplan.objects.meta import Condition
 from bayplan.objects.pod import Pod
@@ -23,17 +25,15 @@ from bayplan.objects.resource import (
 )
 from bayplan.plugins.dynamic_resources.allocator import ChosenClaim, ChosenDevice
 from bayplan.plugins.dynamic_resources.claims import uid_of
+from bayplan.plugins.dynamic_resources.device_requests import uses_oldest_allocator
 from bayplan.plugins.dynamic_resources.extended_resources import IN_MEMORY_NAME
-from bayplan.plugins.dynamic_resources.features import AllocationFeatures
 from bayplan.plugins.dynamic_resources.pools import AllocationFailed
 
 SHARES = uuid.UUID("6b1f1a5e-7d0f-5c38-9d5e-0b4a3f6f2c11")
 """Namespace of share IDs. They are hashes of their content, so that repeated runs generate equal IDs."""
 
 
-def allocation_of(
-    claim: ResourceClaim, chosen: ChosenClaim, node_name: str, features: AllocationFeatures
-) -> AllocationResult:
+def allocation_of(claim: ResourceClaim, chosen: ChosenClaim, node_name: str, gates: FeatureGates) -> AllocationResult:
     """Return the allocation of a claim on a node.
 
     Raises:
@@ -41,27 +41,28 @@ def allocation_of(
     """
     return AllocationResult(
         devices=DeviceAllocationResult(
-            results=tuple(_result(claim, device, number, features) for number, device in enumerate(chosen.devices)),
+            results=tuple(_result(claim, device, number, gates) for number, device in enumerate(chosen.devices)),
             config=tuple(_configuration(claim, chosen)),
         ),
-        node_selector=_node_selector(claim, chosen, node_name, features),
+        node_selector=_node_selector(claim, chosen, node_name, gates),
     )
 
 
 def _result(
-    claim: ResourceClaim, chosen: ChosenDevice, number: int, features: AllocationFeatures
+    claim: ResourceClaim, chosen: ChosenDevice, number: int, gates: FeatureGates
 ) -> DeviceRequestAllocationResult:
-    alternative, source = chosen.request.alternative, chosen.device.source
+    request, source = chosen.request, chosen.device.source
     driver, pool, device = chosen.device.id
+    has_conditions = binding_conditions_enabled(gates)
     return DeviceRequestAllocationResult(
-        request=alternative.full_name,
+        request=request.full_name,
         driver=driver,
         pool=pool,
         device=device,
-        admin_access=True if alternative.admin_access else None,
-        tolerations=alternative.requested.tolerations,
-        binding_conditions=source.binding_conditions if features.binding_conditions else (),
-        binding_failure_conditions=source.binding_failure_conditions if features.binding_conditions else (),
+        admin_access=True if request.admin_access else None,
+        tolerations=request.requested.tolerations,
+        binding_conditions=source.binding_conditions if has_conditions else (),
+        binding_failure_conditions=source.binding_failure_conditions if has_conditions else (),
         share_id=str(uuid.uuid5(SHARES, f"{uid_of(claim)}/{chosen.device}/{number}")) if chosen.shared else None,
         consumed_capacity={name: str(amount) for name, amount in chosen.consumed.items()},
     )
@@ -71,7 +72,7 @@ def _configuration(claim: ResourceClaim, chosen: ChosenClaim) -> Iterator[Device
     """Yield the parameters of the classes, each class once, then those of the claim."""
     by_class: dict[str, list[DeviceAllocationConfiguration]] = {}
     for checked in chosen.requests:
-        name, request = checked.device_class.metadata.name, checked.alternative.full_name
+        name, request = checked.device_class.metadata.name, checked.full_name
         known = by_class.get(name)
         if known is None:
             by_class[name] = [
@@ -88,24 +89,23 @@ def _configuration(claim: ResourceClaim, chosen: ChosenClaim) -> Iterator[Device
             yield written
             continue
         for original, checked in zip(claim.spec.devices.requests, chosen.requests, strict=True):
-            if original.name in config.requests or (
-                checked.alternative.parent and checked.alternative.full_name in config.requests
-            ):
+            if original.name in config.requests or (checked.parent and checked.full_name in config.requests):
                 yield written
 
 
 def _node_selector(
-    claim: ResourceClaim, chosen: ChosenClaim, node_name: str, features: AllocationFeatures
+    claim: ResourceClaim, chosen: ChosenClaim, node_name: str, gates: FeatureGates
 ) -> NodeSelector | None:
     """Return the selector of the nodes that can use all devices; None for all nodes."""
+    oldest = uses_oldest_allocator(gates)
     fields: list[NodeSelectorRequirement] = []
     expressions: list[NodeSelectorRequirement] = []
     for device in chosen.devices:
         source, spec = device.device.source, device.device.slice.source.spec
         per_device = bool(spec.per_device_node_selection)
         name = source.node_name if per_device else spec.node_name
-        if name is not None or (source.binds_to_node and not features.is_oldest):
-            target = name if features.is_oldest and name is not None else node_name
+        if name is not None or (source.binds_to_node and not oldest):
+            target = name if oldest and name is not None else node_name
             term = NodeSelectorRequirement(key="metadata.name", operator="In", values=(target,))
             return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(term,)),))
         selector = source.node_selector if per_device else spec.node_selector
@@ -255,5 +255,4 @@ def _status_of(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> A
 
 
 def _is_true(conditions: Sequence[Condition], kind: str) -> bool:
-    """Return whether the first condition of a type is true."""
     return next((condition.status == "True" for condition in conditions if condition.type == kind), False)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from typing import TypeAlias
 
 from bayplan.base.recursion_limit import RECURSION_LIMIT
 from bayplan.cel.checker import Checker
@@ -27,63 +28,53 @@ DEVICE_FIELDS: Mapping[str, CelType] = {
 """The fields of the CEL variable `device`."""
 
 
-class DeviceProgram:
-    """A compiled CEL expression over ``device``."""
+DeviceProgram: TypeAlias = Callable[[str, Device], bool]
+"""Returns whether a driver's device meets an expression; raises `RunProblem` if the expression fails on the device."""
 
-    __slots__ = ("_code", "_list_attributes")
 
-    def __init__(self, code: Code, *, list_attributes: bool) -> None:
-        self._code = code
-        self._list_attributes = list_attributes
+def _matches(code: Code, list_attributes: bool, driver: str, device: Device) -> bool:
+    with RECURSION_LIMIT.raised():
+        result = run(code, {"device": _value(driver, device, list_attributes)})
+    if isinstance(result, bool):
+        return result
+    raise RunProblem(f"CEL result of type {type_name(result)} could not be converted to bool: {_conversion(result)}")
 
-    def matches(self, driver: str, device: Device) -> bool:
-        """Return whether a driver's device meets the expression.
 
-        Raises:
-            RunProblem: the expression fails on this device.
-        """
-        with RECURSION_LIMIT.raised():
-            result = run(self._code, {"device": self._value(driver, device)})
-        if isinstance(result, bool):
-            return result
-        raise RunProblem(
-            f"CEL result of type {type_name(result)} could not be converted to bool: {_conversion(result)}"
-        )
+def _value(driver: str, device: Device, list_attributes: bool) -> CelMap:
+    attributes: dict[str, dict[str, object]] = {}
+    for name, attribute in device.attributes.items():
+        domain, identifier = _split(name, driver)
+        try:
+            attributes.setdefault(domain, {})[identifier] = _attribute(attribute, list_attributes)
+        except RunProblem as problem:
+            raise RunProblem(f"attribute {name}: {problem}") from None
+    capacity: dict[str, dict[str, object]] = {}
+    for name, item in device.capacity.items():
+        domain, identifier = _split(name, driver)
+        capacity.setdefault(domain, {})[identifier] = parse_quantity(item.value)
+    return CelMap.of_texts(
+        {
+            "driver": driver,
+            "allowMultipleAllocations": bool(device.allow_multiple_allocations),
+            "attributes": _by_domain(attributes),
+            "capacity": _by_domain(capacity),
+        }
+    )
 
-    def _value(self, driver: str, device: Device) -> CelMap:
-        attributes: dict[str, dict[str, object]] = {}
-        for name, attribute in device.attributes.items():
-            domain, identifier = _split(name, driver)
-            try:
-                attributes.setdefault(domain, {})[identifier] = self._attribute(attribute)
-            except RunProblem as problem:
-                raise RunProblem(f"attribute {name}: {problem}") from None
-        capacity: dict[str, dict[str, object]] = {}
-        for name, item in device.capacity.items():
-            domain, identifier = _split(name, driver)
-            capacity.setdefault(domain, {})[identifier] = parse_quantity(item.value)
-        return CelMap.of_texts(
-            {
-                "driver": driver,
-                "allowMultipleAllocations": bool(device.allow_multiple_allocations),
-                "attributes": _by_domain(attributes),
-                "capacity": _by_domain(capacity),
-            }
-        )
 
-    def _attribute(self, attribute: DeviceAttribute) -> object:
-        if self._list_attributes:
-            for values in (attribute.int_values, attribute.bool_values, attribute.string_values):
-                if values is not None:
-                    return list(values)
-            if attribute.version_values is not None:
-                return [_version(text) for text in attribute.version_values]
-        for value in (attribute.int_value, attribute.bool_value, attribute.string_value):
-            if value is not None:
-                return value
-        if attribute.version_value is not None:
-            return _version(attribute.version_value)
-        raise RunProblem("unsupported attribute value")
+def _attribute(attribute: DeviceAttribute, list_attributes: bool) -> object:
+    if list_attributes:
+        for values in (attribute.int_values, attribute.bool_values, attribute.string_values):
+            if values is not None:
+                return list(values)
+        if attribute.version_values is not None:
+            return [_version(text) for text in attribute.version_values]
+    for value in (attribute.int_value, attribute.bool_value, attribute.string_value):
+        if value is not None:
+            return value
+    if attribute.version_value is not None:
+        return _version(attribute.version_value)
+    raise RunProblem("unsupported attribute value")
 
 
 @lru_cache(maxsize=1024)
@@ -105,7 +96,7 @@ def compile_device_expression(expression: str, *, list_attributes: bool = False)
         kind = Checker(Source(expression), {"device": DEVICE}, {DEVICE.name: fields}).check(node)
         if kind not in (BOOL, ANY) and not (list_attributes and kind == DYN):
             raise CompileProblem(f"must evaluate to bool or the unknown type, not {declared_name(kind)}")
-        return DeviceProgram(compile_node(node), list_attributes=list_attributes)
+        return partial(_matches, compile_node(node), list_attributes)
 
 
 def _split(name: str, driver: str) -> tuple[str, str]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from bayplan.base.go_text.quoting import quote
+from bayplan.framework.configuration.plugin_arguments import binding_conditions_enabled
+from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.meta import ResourceList
 from bayplan.objects.node import Node
 from bayplan.objects.resource import DeviceClass, DeviceRequest, DeviceSubRequest, ExactDeviceRequest, ResourceClaim
 from bayplan.plugins.dynamic_resources.capacity import fits
 from bayplan.plugins.dynamic_resources.device_use import DeviceUse
-from bayplan.plugins.dynamic_resources.features import AllocationFeatures
 from bayplan.plugins.dynamic_resources.pools import (
     AllocationFailed,
     Pool,
@@ -26,12 +28,29 @@ EXACT_COUNT = "ExactCount"
 ALL = "All"
 
 
-class RequestAlternative(msgspec.Struct, frozen=True, eq=False):
-    """A request, or one alternative of it; `parent`: the request's name if this is an alternative, else ""."""
+def uses_oldest_allocator(gates: FeatureGates) -> bool:
+    """Return whether upstream would use its oldest allocator, which it does if the newest features are disabled.
+
+    That allocator does not support distinctAttribute, capacity requests, or devices that bind to their node.
+    """
+    return not (gates.enabled("DRAConsumableCapacity") or binding_conditions_enabled(gates))
+
+
+class CheckedRequest(msgspec.Struct, frozen=True, eq=False):
+    """A request, or one alternative of it, that passed the checks and is ready for allocation.
+
+    Attributes:
+        parent: the request's name if this is an alternative, else "".
+        count: the number of devices.
+        everything: the devices to allocate, if the allocation mode is All.
+    """
 
     name: str
     parent: str
     requested: ExactDeviceRequest | DeviceSubRequest
+    device_class: DeviceClass
+    count: int
+    everything: tuple[PoolDevice, ...] = ()
 
     @property
     def full_name(self) -> str:
@@ -39,9 +58,9 @@ class RequestAlternative(msgspec.Struct, frozen=True, eq=False):
         return f"{self.parent}/{self.name}" if self.parent else self.name
 
     @property
-    def admin_access(self) -> bool | None:
-        """Return whether admin access is requested; None for alternatives, which do not support it."""
-        return self.requested.admin_access if isinstance(self.requested, ExactDeviceRequest) else None
+    def admin_access(self) -> bool:
+        """Return whether admin access is requested; alternatives do not support it."""
+        return isinstance(self.requested, ExactDeviceRequest) and bool(self.requested.admin_access)
 
     @property
     def capacity(self) -> ResourceList:
@@ -49,38 +68,22 @@ class RequestAlternative(msgspec.Struct, frozen=True, eq=False):
         return self.requested.capacity.requests if self.requested.capacity is not None else {}
 
 
-def alternatives_of(request: DeviceRequest) -> tuple[RequestAlternative, ...]:
-    """Return a request's alternatives in order of preference, or the exact request alone."""
-    if request.first_available:
-        return tuple(RequestAlternative(item.name, request.name, item) for item in request.first_available)
-    return () if request.exactly is None else (RequestAlternative(request.name, "", request.exactly),)
-
-
-class CheckedRequest(msgspec.Struct, frozen=True, eq=False):
-    """A request or alternative that passed the checks and is ready for allocation.
-
-    Attributes:
-        count: the number of devices.
-        everything: the devices to allocate, if the allocation mode is All.
-    """
-
-    alternative: RequestAlternative
-    device_class: DeviceClass
-    count: int
-    everything: tuple[PoolDevice, ...] = ()
-
-
 class RequestChecks:
-    """The checks of requests for one node."""
+    """The checks of requests."""
 
-    def __init__(self, features: AllocationFeatures, use: DeviceUse, catalog: ObjectCatalog, node: Node) -> None:
-        self.features = features
+    def __init__(self, gates: FeatureGates, use: DeviceUse, catalog: ObjectCatalog) -> None:
+        self.gates = gates
+        # Looked up once, because they are read for each device.
+        self.device_taints = gates.enabled("DRADeviceTaints")
+        self.consumable_capacity = gates.enabled("DRAConsumableCapacity")
+        self._binding_conditions = binding_conditions_enabled(gates)
+        # Only selectors support lists: the scheduler never requests the allocator whose constraints could compare them.
+        self._list_attributes = gates.enabled("DRAListTypeAttributes")
         self.use = use
         self._catalog = catalog
-        self.node = node
 
     def check_request(
-        self, claim: ResourceClaim, request: DeviceRequest, pools: Sequence[Pool]
+        self, claim: ResourceClaim, request: DeviceRequest, pools: Sequence[Pool], node: Node
     ) -> list[CheckedRequest]:
         """Return the checked request, or its checked alternatives in order.
 
@@ -88,49 +91,60 @@ class RequestChecks:
             AllocationFailed: the request is not supported, a class is missing, or not all devices of a pool are known.
         """
         key = claim.key
-        if request.first_available and not self.features.prioritized_list:
+        if request.first_available and not self.gates.enabled("DRAPrioritizedList"):
             raise AllocationFailed(
                 f"claim {key}, request {request.name}: has subrequests, but the DRAPrioritizedList feature is disabled"
             )
-        alternatives = alternatives_of(request)
-        if not self.features.consumable_capacity and not self.features.is_oldest:
-            for alternative in alternatives:
-                if alternative.requested.capacity is not None:
-                    kind = "subrequest" if alternative.parent else "request"
+        alternatives: list[tuple[str, str, ExactDeviceRequest | DeviceSubRequest]] = [
+            (item.name, request.name, item) for item in request.first_available
+        ]
+        if not alternatives and request.exactly is not None:
+            alternatives = [(request.name, "", request.exactly)]
+        if not self.consumable_capacity and not uses_oldest_allocator(self.gates):
+            for name, parent, requested in alternatives:
+                if requested.capacity is not None:
                     raise AllocationFailed(
-                        f"claim {key}, {kind} {alternative.name}: "
+                        f"claim {key}, {'subrequest' if parent else 'request'} {name}: "
                         "has capacity requests, but the DRAConsumableCapacity feature is disabled"
                     )
-        return [self._check_alternative(claim, alternative, pools) for alternative in alternatives]
+        return [self._check_alternative(claim, *alternative, pools, node) for alternative in alternatives]
 
     def _check_alternative(
-        self, claim: ResourceClaim, alternative: RequestAlternative, pools: Sequence[Pool]
+        self,
+        claim: ResourceClaim,
+        name: str,
+        parent: str,
+        requested: ExactDeviceRequest | DeviceSubRequest,
+        pools: Sequence[Pool],
+        node: Node,
     ) -> CheckedRequest:
-        where = f"claim {claim.key}, request {alternative.name}"
-        for number, selector in enumerate(alternative.requested.selectors):
+        where, class_name = f"claim {claim.key}, request {name}", requested.device_class_name
+        for number, selector in enumerate(requested.selectors):
             if selector.cel is None:
                 raise AllocationFailed(
                     f"{where}, selector #{number}: CEL expression empty (unsupported selector type?)"
                 )
-        if alternative.admin_access is not None and not self.features.admin_access:
+        sets_admin_access = isinstance(requested, ExactDeviceRequest) and requested.admin_access is not None
+        if sets_admin_access and not self.gates.enabled("DRAAdminAccess"):
             raise AllocationFailed(f"{where}: admin access is requested, but the feature is disabled")
-        if not alternative.requested.device_class_name:
+        if not class_name:
             raise AllocationFailed(f"{where}: missing device class name (unsupported request type?)")
-        device_class = self._catalog.get(DeviceClass, alternative.requested.device_class_name)
+        device_class = self._catalog.get(DeviceClass, class_name)
         if device_class is None:
             raise AllocationFailed(
-                f"{where}: could not retrieve device class {alternative.requested.device_class_name}: "
-                f"deviceclass.resource.k8s.io {quote(alternative.requested.device_class_name)} not found"
+                f"{where}: could not retrieve device class {class_name}: "
+                f"deviceclass.resource.k8s.io {quote(class_name)} not found"
             )
-        if alternative.requested.allocation_mode == EXACT_COUNT:
-            return CheckedRequest(alternative, device_class, alternative.requested.count)
-        if alternative.requested.allocation_mode != ALL:
-            raise AllocationFailed(f"{where}: unsupported count mode {alternative.requested.allocation_mode}")
-        everything = self._everything(claim, CheckedRequest(alternative, device_class, 0), pools, where)
-        return CheckedRequest(alternative, device_class, len(everything), everything)
+        checked = CheckedRequest(name, parent, requested, device_class, requested.count)
+        if requested.allocation_mode == EXACT_COUNT:
+            return checked
+        if requested.allocation_mode != ALL:
+            raise AllocationFailed(f"{where}: unsupported count mode {requested.allocation_mode}")
+        everything = self._everything(claim, checked, pools, node, where)
+        return replace(checked, count=len(everything), everything=everything)
 
     def _everything(
-        self, claim: ResourceClaim, checked: CheckedRequest, pools: Sequence[Pool], where: str
+        self, claim: ResourceClaim, checked: CheckedRequest, pools: Sequence[Pool], node: Node, where: str
     ) -> tuple[PoolDevice, ...]:
         """Return the devices for a request with allocation mode All; all pools must be complete and valid."""
         found = []
@@ -142,26 +156,26 @@ class RequestChecks:
                     )
             for slice_ in pool.slices:
                 for device in slice_.devices:
-                    if not self.is_selectable(claim, checked, device):
+                    if not self.is_selectable(claim, checked, device, node):
                         continue
-                    if self.features.consumable_capacity and not fits(
-                        device.source.capacity, checked.alternative.capacity, self.use.consumed(device.id), {}
+                    if self.consumable_capacity and not fits(
+                        device.source.capacity, checked.capacity, self.use.consumed(device.id), {}
                     ):
                         continue
                     found.append(device)
         return tuple(found)
 
-    def is_selectable(self, claim: ResourceClaim, checked: CheckedRequest, device: PoolDevice) -> bool:
-        """Return whether a device is available on this node and meets the selectors of the class and the request.
+    def is_selectable(self, claim: ResourceClaim, checked: CheckedRequest, device: PoolDevice, node: Node) -> bool:
+        """Return whether a device is available on a node and meets the selectors of the class and the request.
 
         Raises:
             AllocationFailed: a selector can't be compiled, or fails on the device.
         """
         source = device.source
-        if source.binding_conditions and not self.features.binding_conditions:
+        if source.binding_conditions and not self._binding_conditions:
             return False
-        device_class, selectors = checked.device_class, checked.alternative.requested.selectors
-        lists = self.features.list_attributes
+        device_class, selectors = checked.device_class, checked.requested.selectors
+        lists = self._list_attributes
         owner = f"class {device_class.metadata.name}"
         if not meets_selectors(device, device_class.spec.selectors, owner, list_attributes=lists):
             return False
@@ -170,6 +184,6 @@ class RequestChecks:
         if not device.slice.source.spec.per_device_node_selection:
             return True
         try:
-            return node_matches(self.node, source.node_name, source.all_nodes, source.node_selector)
+            return node_matches(node, source.node_name, source.all_nodes, source.node_selector)
         except ValueError as problem:
             raise AllocationFailed(str(problem)) from problem

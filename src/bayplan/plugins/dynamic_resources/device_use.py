@@ -71,7 +71,6 @@ class DeviceUse:
         return changed
 
     def _replace(self, key: str, claim: ResourceClaim | None) -> None:
-        """Replace the claim that is counted under a key."""
         known = self._claims.get(key)
         if known is claim:
             return

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.node import Node
 from bayplan.objects.resource import (
     DeviceClaim,
@@ -25,7 +26,6 @@ from bayplan.plugins.dynamic_resources.allocator import Allocator, ChosenClaim
 from bayplan.plugins.dynamic_resources.claims import ClaimTracker
 from bayplan.plugins.dynamic_resources.device_requests import RequestChecks
 from bayplan.plugins.dynamic_resources.device_use import DeviceUse, PoolId
-from bayplan.plugins.dynamic_resources.features import AllocationFeatures
 from bayplan.plugins.dynamic_resources.pools import AllocationFailed, Pool, PoolCatalog, PoolSlice, read_slices
 from bayplan.state.arrays import Codes, Ints
 from bayplan.state.cluster_state import ClusterState
@@ -99,7 +99,7 @@ class NodeSolutions:
         score = 0
         if ranked and chosen is not None:
             for claim, part in zip(claims, chosen, strict=True):
-                score += preference(claim, {device.request.alternative.full_name for device in part.devices})
+                score += preference(claim, {device.request.full_name for device in part.devices})
         self.preferences[row] = score
 
 
@@ -112,7 +112,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class NodeAllocator:
-    """Allocates the devices of a cluster. `taint_rules`: whether DeviceTaintRules apply.
+    """Allocates the devices of a cluster.
 
     Attributes:
         log: the rows whose node or devices changed.
@@ -120,21 +120,20 @@ class NodeAllocator:
         searches: the number of searches.
     """
 
-    def __init__(
-        self, cluster: ClusterState, tracker: ClaimTracker, features: AllocationFeatures, *, taint_rules: bool
-    ) -> None:
-        self.features = features
+    def __init__(self, cluster: ClusterState, tracker: ClaimTracker, gates: FeatureGates) -> None:
         self.log = RowLog()
         self.epoch = 0
         self.searches = 0
         self._cluster = cluster
         self._catalog = cluster.catalog
-        self._use = DeviceUse(tracker, consumable_capacity=features.consumable_capacity)
-        self._taint_rules = taint_rules
+        self._use = DeviceUse(tracker, consumable_capacity=gates.enabled("DRAConsumableCapacity"))
+        self._gates = gates
+        self._checks = RequestChecks(gates, self._use, self._catalog)
+        self._taint_rules = gates.enabled("DRADeviceTaintRules")
         self._seen: tuple[int, int, int] | None = None
         self._slices: dict[str, PoolSlice] = {}
         self._rules: tuple[DeviceTaintRule, ...] = ()
-        self._pools = PoolCatalog((), partitionable_devices=features.partitionable_devices)
+        self._pools = PoolCatalog((), gates)
         self._node_position = -1
         self._pools_at: dict[int, tuple[Pool, ...]] = {}
         # The values are dictionaries, because sets have no defined order.
@@ -194,7 +193,7 @@ class NodeAllocator:
         rules = tuple(self._catalog.all(DeviceTaintRule)) if self._taint_rules else ()
         self._slices = read_slices(self._catalog, self._slices if rules == self._rules else {}, rules)
         self._rules = rules
-        self._pools = PoolCatalog(self._slices.values(), partitionable_devices=self.features.partitionable_devices)
+        self._pools = PoolCatalog(self._slices.values(), self._gates)
 
     def signature(self, claims: Sequence[ResourceClaim]) -> bytes:
         """Return an encoding of the requests of these claims; claims with equal signatures have the same solutions.
@@ -235,8 +234,7 @@ class NodeAllocator:
             pools = self._pools.pools_of(node) if pools is None else pools
         except ValueError as problem:
             raise AllocationFailed(f"gather pool information: {problem}") from problem
-        checks = RequestChecks(self.features, self._use, self._catalog, node)
-        chosen = Allocator(checks, pools, claims).allocate()
+        chosen = Allocator(self._checks, node, pools, claims).allocate()
         if chosen is not None:
             return SOLVED, chosen
         return INVALID if any(pool.invalid for pool in pools) else UNSOLVED, None

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
 
-from bayplan.framework.configuration.plugin_arguments import DynamicResourcesArgs
+from bayplan.framework.configuration.plugin_arguments import DynamicResourcesArgs, binding_conditions_enabled
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import Diagnosis, PostFilterResult
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint, hint
-from bayplan.framework.known_verdicts import KnownVerdicts
 from bayplan.framework.plugin import (
     FilterPlugin,
     Handle,
@@ -26,27 +24,32 @@ from bayplan.framework.plugin import (
     Reads,
     ReservePlugin,
 )
-from bayplan.framework.rule import FilterRule, Params, ScoreRule
+from bayplan.framework.rule import Params, ScoreRule
 from bayplan.framework.status import ERROR_BIT, SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod, PodSpec
-from bayplan.objects.resource import ResourceClaim
+from bayplan.objects.resource import DeviceClass, ResourceClaim
+from bayplan.objects.selectors import CompiledNodeSelector, compile_node_selector
 from bayplan.plugins.dynamic_resources.claim_binding import (
     BindingFailed,
     allocated_claim,
     allocation_of,
+    binding_deadline_ns,
+    binding_failed,
     bound_claim,
     deallocated_claim,
     result_document,
 )
 from bayplan.plugins.dynamic_resources.claims import ClaimsUnusable, ClaimTracker, is_reserved_for, pod_claims, uid_of
-from bayplan.plugins.dynamic_resources.cycle_claims import CycleClaims, Preparation
+from bayplan.plugins.dynamic_resources.cycle_claims import CycleClaims
 from bayplan.plugins.dynamic_resources.extended_resources import (
     IN_MEMORY_NAME,
     is_served_by_devices,
+    make_special_claim,
+    owners_of_special_claim,
+    requested_resources,
     requests_extended,
 )
-from bayplan.plugins.dynamic_resources.features import allocation_features
 from bayplan.plugins.dynamic_resources.node_allocator import NodeAllocator
 from bayplan.plugins.dynamic_resources.node_filter import NodeFilter
 from bayplan.plugins.dynamic_resources.pools import AllocationFailed
@@ -54,6 +57,7 @@ from bayplan.plugins.normalize_score import StretchedArrayRule
 from bayplan.state.arrays import Codes, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.device_classes import DeviceClassResolver
+from bayplan.state.object_catalog import ObjectGroups
 from bayplan.state.views import Rows
 
 STATE_KEY = "DynamicResources"
@@ -64,7 +68,6 @@ UPDATES_KEY = "DynamicResources/updates"
 NO_CLAIMS = "no new claims to deallocate"
 NOT_FOUND = "not found"
 STATE_MISSING = 1 | ERROR_BIT
-MAX_CACHED_CYCLES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +102,17 @@ class DynamicResources(
         super().__init__(arguments, handle)
         given = arguments if isinstance(arguments, DynamicResourcesArgs) else DynamicResourcesArgs()
         gates, catalog = handle.feature_gates, handle.cluster.catalog
-        self._features = allocation_features(gates)
+        self._prioritized_list = gates.enabled("DRAPrioritizedList")
         self._tracker = ClaimTracker(catalog)
         classes = DeviceClassResolver(catalog)
         self._classes = classes if gates.enabled("DRAExtendedResource") else None
         self.sums_in_pre_filter = int(gates.enabled("DRAExtendedResource"))
-        self._allocator = NodeAllocator(
-            handle.cluster, self._tracker, self._features, taint_rules=gates.enabled("DRADeviceTaintRules")
-        )
-        self._preparation = Preparation(catalog, self._tracker, self._classes, self._features, given.binding_timeout_ns)
+        self._allocator = NodeAllocator(handle.cluster, self._tracker, gates)
+        self._special_claims = ObjectGroups(catalog, ResourceClaim, owners_of_special_claim)
+        self._binding_timeout_ns = given.binding_timeout_ns
         self._node_filter = NodeFilter(handle.cluster, self._allocator, classes)
-        self._cycles: OrderedDict[Hashable, CycleClaims] = OrderedDict()
+        # The data about the pod of the last cycle, by the key of its spec.
+        self._last_cycle: tuple[Hashable, CycleClaims | None] = None, None
         # Whether the profile runs PreFilter; without it, later extension points find no state.
         self._pre_filters = False
 
@@ -161,27 +164,100 @@ class DynamicResources(
         """Return the data about a pod's claims: the same object until data on which it depends changes."""
         self._allocator.refresh()
         token = (self._tracker.version, self._allocator.version)
-        known = self._cycles.get(key)
+        known = self._last_cycle[1] if self._last_cycle[0] == key else None
         if known is not None and known.token == token and (known.expires_ns is None or now_ns <= known.expires_ns):
             return known
-        cycle = self._cycles[key] = CycleClaims(token, pod)
-        self._cycles.move_to_end(key)
-        if len(self._cycles) > MAX_CACHED_CYCLES:
-            self._cycles.popitem(last=False)
-        self._preparation.prepare(cycle, now_ns)
+        cycle = CycleClaims(token, pod)
+        self._last_cycle = key, cycle
+        self._prepare(cycle, now_ns)
         return cycle
 
-    def filter_rule(self, spec: DynamicResourcesSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule that looks up the verdicts: devices are searched once for all nodes."""
-        return KnownVerdicts(cluster.columns, self._verdicts)
+    def _prepare(self, cycle: CycleClaims, now_ns: int) -> None:
+        """Find and check the claims of a cycle, and set the result of PreFilter."""
+        pod, special = cycle.pod, None
+        try:
+            claims = list(pod_claims(pod, self._tracker))
+        except ClaimsUnusable as problem:
+            cycle.answer = unresolvable(str(problem))
+            return
+        if is_served_by_devices(pod, self._classes):
+            special = self._find_special_claim(pod) or make_special_claim(pod)
+            claims.append(special)
+        if not claims:
+            return
+        available_on: list[CompiledNodeSelector | None] = []
+        for claim in claims:
+            allocation, selector, status = claim.status.allocation, None, None
+            if allocation is None:
+                status = self._check_claim(claim, is_special=claim is special)
+            elif allocation.node_selector is not None:
+                selector = compile_node_selector(allocation.node_selector)
+                status = error(selector.error) if selector.error else None
+            if status is not None:
+                cycle.answer = status
+                return
+            available_on.append(selector)
+        cycle.claims, cycle.special, cycle.available_on = claims, special, available_on
+        cycle.resources = requested_resources(pod) if special is not None else ()
+        if binding_conditions_enabled(self.handle.feature_gates):
+            self._check_conditions(cycle, now_ns)
+        cycle.answer = PreFilterResult((cycle,))
 
-    def _verdicts(self, params: Params | None) -> Codes:
-        """Reject nodes on which the claims can't be allocated or used; an error everywhere if PreFilter is disabled."""
+    def _find_special_claim(self, pod: Pod) -> ResourceClaim | None:
+        """Return the special claim that an earlier attempt created for a pod, the oldest if there are several; or None."""
+        keys = self._special_claims.keys((pod.metadata.name, pod.metadata.uid))
+        if len(keys) > 1:
+            keys = [key for key in self.handle.cluster.catalog.keys(ResourceClaim) if key in keys]
+        return next(map(self._tracker.get, keys), None)
+
+    def _check_claim(self, claim: ResourceClaim, *, is_special: bool) -> Status | None:
+        """Return why a claim can't be allocated now, or None."""
+        if self._tracker.pending_allocation(uid_of(claim)) is not None:
+            return unresolvable(f"resource claim {claim.key} is in the process of being allocated")
+        return None if is_special else next(self._problems(claim), None)
+
+    def _problems(self, claim: ResourceClaim) -> Iterator[Status]:
+        """Yield why the requests of a claim can't be allocated on any node."""
+        catalog = self.handle.cluster.catalog
+        for request in claim.spec.devices.requests:
+            where = f"resource claim {claim.key}, request {request.name}"
+            classes = [(f"{request.name}/{item.name}", item.device_class_name) for item in request.first_available]
+            if request.exactly is not None:
+                classes = [(request.name, request.exactly.device_class_name)]
+            elif not classes:
+                yield unresolvable(f"{where}: unknown request type")
+            elif not self._prioritized_list:
+                yield unresolvable(f"{where}: has subrequests, but the DRAPrioritizedList feature is disabled")
+            for name, class_name in classes:
+                if not class_name:
+                    yield error(f"request {name}: unsupported request type")
+                elif catalog.get(DeviceClass, class_name) is None:
+                    yield unresolvable(f"request {name}: device class {class_name} does not exist")
+
+    def _check_conditions(self, cycle: CycleClaims, now_ns: int) -> None:
+        """Record the claims whose devices failed or missed their deadline, and the next deadline of the others."""
+        unready = set[int]()
+        for place, claim in enumerate(cycle.claims):
+            failed = binding_failed(claim)
+            if failed is False:
+                continue
+            deadline_ns = None if failed else binding_deadline_ns(claim, self._binding_timeout_ns)
+            if failed or (deadline_ns is not None and deadline_ns < now_ns):
+                unready.add(place)
+            elif deadline_ns is not None and (cycle.expires_ns is None or deadline_ns < cycle.expires_ns):
+                cycle.expires_ns = deadline_ns
+        cycle.unready = frozenset(unready)
+
+    def filter(self, spec: DynamicResourcesSpec, params: Params | None, rows: Rows) -> Codes:
+        """Reject nodes on which the claims can't be allocated or used; an error everywhere if PreFilter is disabled.
+
+        Devices are searched once for all nodes.
+        """
         if params is None:
-            return np.full(self.handle.cluster.columns.capacity, STATE_MISSING, dtype=np.uint16)
+            return rows.verdicts((rows.everywhere(True), STATE_MISSING))
         (cycle,) = params
         assert isinstance(cycle, CycleClaims)
-        return self._node_filter.verdicts(cycle)
+        return rows.select(self._node_filter.verdicts(cycle))
 
     def reasons(self, spec: DynamicResourcesSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the text of a verdict."""
@@ -245,14 +321,14 @@ class DynamicResources(
 
     def score(self, spec: DynamicResourcesSpec, params: Params | None, rows: Rows) -> Ints:
         """Score nodes by the rank of the alternatives that would be allocated for the claims of the current cycle."""
-        cycle = self._cycles.get(spec.key)
-        if cycle is None or not self._features.prioritized_list:
+        key, cycle = self._last_cycle
+        if cycle is None or key != spec.key or not self._prioritized_list:
             return np.zeros(len(rows), dtype=np.int64)
-        return self._node_filter.preferences(cycle)[rows.row_numbers()]
+        return rows.select(self._node_filter.preferences(cycle))
 
     def score_error(self, spec: DynamicResourcesSpec, params: Params | None) -> str:
         """Return an error if PreFilter did not run, as upstream does."""
-        return "" if self._pre_filters or not self._features.prioritized_list else NOT_FOUND
+        return "" if self._pre_filters or not self._prioritized_list else NOT_FOUND
 
     # Reserve and PreBind.
 
@@ -273,8 +349,8 @@ class DynamicResources(
         variant, parts = allocation
         claims: dict[int, ResourceClaim] = {}
         try:
-            for (place, _), claim, chosen in zip(wanted, variant.claims, parts, strict=True):
-                result = allocation_of(claim, chosen, node_name, self._features)
+            for (place, _), claim, chosen in zip(wanted, variant, parts, strict=True):
+                result = allocation_of(claim, chosen, node_name, self.handle.feature_gates)
                 claims[place] = allocated_claim(claim, msgspec.structs.replace(claim.status, allocation=result))
         except AllocationFailed as problem:
             return error(str(problem))
@@ -313,12 +389,13 @@ class DynamicResources(
             return SUCCESS if self._pre_filters else error(NOT_FOUND)
         chosen = _reserved_claims(state)
         written, special_key = [], ""
+        timestamp = binding_conditions_enabled(self.handle.feature_gates)
         try:
             for place, claim in enumerate(cycle.claims):
                 if is_reserved_for(pod, claim) or (claim is cycle.special and place not in chosen):
                     continue
                 current = chosen.get(place, claim)
-                bound = bound_claim(current, pod, state.now_ns, timestamp=self._features.binding_conditions)
+                bound = bound_claim(current, pod, state.now_ns, timestamp=timestamp)
                 written.append(bound)
                 if current.metadata.name == IN_MEMORY_NAME:
                     special_key = bound.key

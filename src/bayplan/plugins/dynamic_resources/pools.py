@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from bayplan.cel.problems import CompileProblem, RunProblem
+from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.affinity import NodeSelector
 from bayplan.objects.node import Node
 from bayplan.objects.quantity import Quantity, parse_quantity
@@ -128,13 +129,10 @@ class Pool(msgspec.Struct, frozen=True, eq=False):
 
 
 class PoolCatalog:
-    """The pools that each node can use.
+    """The pools that each node can use. Feature gates enable counters and per-device node selection."""
 
-    `partitionable_devices`: whether counters and per-device node selection are supported.
-    """
-
-    def __init__(self, slices: Iterable[PoolSlice], *, partitionable_devices: bool) -> None:
-        self._partitionable = partitionable_devices
+    def __init__(self, slices: Iterable[PoolSlice], gates: FeatureGates) -> None:
+        self._partitionable = gates.enabled("DRAPartitionableDevices")
         self._on_node: dict[str, list[PoolSlice]] = {}
         self._shared: list[PoolSlice] = []
         self._by_pool: dict[PoolId, list[PoolSlice]] = {}
@@ -294,6 +292,6 @@ def _evaluate(expression: str, device: PoolDevice, *, list_attributes: bool) -> 
 
     try:
         program = compile_device_expression(expression, list_attributes=list_attributes)
-        return program.matches(device.id[0], device.source)
+        return program(device.id[0], device.source)
     except (CompileProblem, RunProblem) as problem:
         return problem.with_traceback(None)

@@ -77,11 +77,6 @@ class AttachedVolumes:
             counts = self._counts[driver] = np.zeros(self._cluster.nodes.capacity, dtype=np.int64)
         return counts
 
-    def drivers_of(self, row: int) -> frozenset[str]:
-        """Return the drivers that are installed on a node."""
-        csi_node = self._cluster.catalog.get(CSINode, self._cluster.nodes.names[row] or "")
-        return frozenset(driver.name for driver in csi_node.spec.drivers) if csi_node is not None else frozenset()
-
     def refresh(self) -> None:
         """Apply the changes of the cluster."""
         cluster = self._cluster

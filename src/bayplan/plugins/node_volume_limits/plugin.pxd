@@ -2,7 +2,6 @@ cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
 from bayplan.framework.rule cimport FilterRule
-from bayplan.plugins.node_volume_limits.attached_volumes cimport AttachedVolumes
 
 cdef class DriverLimit:
     cdef int64_t[::1] _limits, _counts
@@ -13,14 +12,12 @@ cdef class DriverLimit:
     cpdef bint exceeded(self, Py_ssize_t row) except -1
 
 cdef class AttachableVolumes(FilterRule):
-    cdef object _plugin, _spec, _plain, _migrated
-    cdef AttachedVolumes _attached
+    cdef object _plugin, _spec, _plain, _migrated, _attached
     cdef list _limits
     cdef uint8_t[::1] _has_csi_node
     cdef int _problem_on_plain, _problem_on_migrated
     cdef bint _has_errors, _needs_drivers
 
-    @cython.locals(attached=AttachedVolumes)
     cpdef bint refresh(self) except -1
     @cython.locals(migrated=bint, problem=int, verdict=int, limit=DriverLimit)
     cpdef int filter(self, Py_ssize_t row) except -1

@@ -98,7 +98,9 @@ class NodeVolumeLimits(VolumePlugin, PreFilterPlugin[PodVolumes], FilterPlugin[P
 
     def missing_driver(self, row: int, needed: Iterable[str]) -> int:
         """Return the verdict on a node that lacks one of the needed drivers; 0 if it has them all."""
-        installed = self.attached.drivers_of(row)
+        cluster = self.handle.cluster
+        csi_node = cluster.catalog.get(CSINode, cluster.nodes.names[row] or "")
+        installed = [driver.name for driver in csi_node.spec.drivers] if csi_node is not None else []
         missing = next((driver for driver in needed if driver not in installed), None)
         if missing is None:
             return 0

@@ -3,7 +3,3 @@
 Source: https://kubernetes.io/docs/concepts/storage/storage-classes/#volume-binding-mode, KEP-490 (topology-aware
 scheduling), KEP-1472 (storage capacity), KEP-4049 (storage capacity scoring).
 """
-
-from bayplan.plugins.volume_binding.plugin import VolumeBinding
-
-__all__ = ["VolumeBinding"]

@@ -41,13 +41,10 @@ class AssumedObjects(Generic[T]):
         base = self._catalog.get(self._kind, key)
         if base is not None:
             if len(self._assumed) >= self._sweep_at:
-                self._remove_obsolete()
+                self._assumed = {known: entry for known, entry in self._assumed.items() if self.get(known) is entry[1]}
+                self._sweep_at = max(SWEEP_AT, 2 * len(self._assumed))
             self._assumed[key] = (base, item)
             self.version += 1
-
-    def _remove_obsolete(self) -> None:
-        self._assumed = {key: entry for key, entry in self._assumed.items() if self.get(key) is entry[1]}
-        self._sweep_at = max(SWEEP_AT, 2 * len(self._assumed))
 
     def restore(self, key: str) -> None:
         """Drop the assumed version of an object, if there is one."""

@@ -10,7 +10,6 @@ import numpy as np
 from bayplan.framework.configuration.plugin_arguments import VolumeBindingArgs
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint, hint
-from bayplan.framework.known_verdicts import KnownVerdicts
 from bayplan.framework.plugin import (
     MAX_NODE_SCORE,
     FilterPlugin,
@@ -24,7 +23,6 @@ from bayplan.framework.plugin import (
     ReservePlugin,
     ScorePlugin,
 )
-from bayplan.framework.rule import FilterRule
 from bayplan.framework.status import ERROR_BIT, SKIP, SUCCESS, Status, error, unresolvable
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
@@ -149,9 +147,9 @@ class VolumeBinding(
         catalog = self.handle.cluster.catalog
         return find_needs(spec, catalog, self._claims, self._volumes, migration=self.migration)
 
-    def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
-        """Return the rule that looks up the verdicts: the choice of a volume depends on all available volumes."""
-        return KnownVerdicts(cluster.columns, self.verdicts)
+    def filter(self, spec: PodVolumes, params: Params | None, rows: Rows) -> Codes:
+        """Look up the verdicts: volumes are chosen on all nodes at once."""
+        return rows.select(self.verdicts(params))
 
     def verdicts(self, params: Params | None) -> Codes:
         """Return the flags of each node's problems (`REASONS`), or errors; errors everywhere if PreFilter is disabled."""
