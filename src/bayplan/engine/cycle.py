@@ -189,9 +189,6 @@ def _search_sample(
     state, profile = plan.state, plan.profile
     nodes = len(state.nodes.row_of)
     scoring = bool(profile.score) or sampling.extended
-    if scoring and count == nodes and not may_fail and sampling.wants_all(profile.percentage_of_nodes_to_score):
-        # All nodes are visited, and the next search starts at the same node as this one.
-        return
     wanted = sampling.wanted(profile.percentage_of_nodes_to_score, count, scoring)
     if result.feasible_nodes > wanted or may_fail:
         order = state.nodes.tree.order(state.nodes.row_of)

@@ -9,6 +9,7 @@ import numpy as np
 
 from bayplan.engine.log_reader import LogReader
 from bayplan.engine.rule_result import FilterResult, RuleResults, RuleSet
+from bayplan.framework.plugin import PreFilterPlugin
 from bayplan.state.arrays import Bools, Ints
 from bayplan.state.cluster_state import ClusterState
 
@@ -30,7 +31,7 @@ class FilteredRows:
     """
 
     def __init__(self, state: ClusterState, shared: RuleResults) -> None:
-        self.rules = RuleSet("Filter", shared)
+        self.rules = RuleSet("Filter", PreFilterPlugin, shared)
         self.feasible: Bools = np.zeros(0, dtype=np.bool_)
         self.flags: Any = self.feasible.view(np.uint8)
         self.count = 0

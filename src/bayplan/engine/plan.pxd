@@ -25,7 +25,6 @@ cdef class Plan:
     cdef object __weakref__
 
     cdef object _footprint_of(self, object pod)
-    cdef list _adapted(self, list results, object stale)
     cpdef PreparationOutcome run_pre_filter_plugins(self, object cycle_state)
     cpdef void refresh_filters(self) except *
     @cython.locals(filtered=FilteredRows, pre=PreparationOutcome)

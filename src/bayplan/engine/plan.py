@@ -116,8 +116,8 @@ class Plan:
             self.footprint = self._footprint_of(pod)
         self.pre_filters.adapt(self.specs)
         self.pre_scores.adapt(self.specs)
-        self.filtered.rules.replace(self._adapted(self.filtered.results, stale))
-        self.totals.replace(self._adapted(self.totals.results, stale))
+        self.filtered.rules.choose(self._adapted(self.filtered.results, stale))
+        self.totals.choose(self._adapted(self.totals.results, stale), self.totals.weights)
         # A scorer's error may depend on its spec.
         self._pre_score_seen = None
         self.failure = self.first_failed = self.dry_run = None
@@ -174,8 +174,7 @@ class Plan:
         if pre.skipped != self._filters_skipped:
             chosen = [plugin for plugin in self.profile.filter if plugin.name not in pre.skipped]
             results = [self._shared.result(FilterResult, plugin, self.specs[plugin.name]) for plugin in chosen]
-            # A filter without PreFilter may observe the cluster instead.
-            filtered.rules.choose(results, [True] * len(results))
+            filtered.rules.choose(results)
             self.reserve = self._binding(self.profile.reserve)
             self.pre_bind = self._binding(self.profile.pre_bind)
             self._filters_skipped = pre.skipped
@@ -252,10 +251,7 @@ class Plan:
             results = [
                 self._shared.result(ScoreResult, entry.plugin, self.specs[entry.plugin.name]) for entry in chosen
             ]
-            observing = [
-                result.name not in known and not isinstance(result.plugin, PreScorePlugin) for result in results
-            ]
-            totals.choose(results, observing, [entry.weight for entry in chosen])
+            totals.choose(results, [entry.weight for entry in chosen])
             custom = [entry for entry in chosen if not type(entry.plugin).__module__.startswith("bayplan.")]
             self._has_custom_scores = bool(custom)
             self._scores_skipped = outcome.skipped

@@ -69,12 +69,10 @@ cdef class ScoreResult(RuleResult):
 
 cdef class RuleSet:
     cdef public list results, params
-    cdef public bint reads_feasible
-    cdef object _shared, _point
+    cdef object _shared, _point, _pre_type
     cdef list _observing
     cdef Py_ssize_t _epochs
     cdef bint _moved
 
-    cpdef void replace(self, list results) except *
     @cython.locals(moved=bint, epochs=Py_ssize_t, number=Py_ssize_t, result=RuleResult)
     cpdef bint refresh(self, object state, uint8_t[::1] feasible) except -1

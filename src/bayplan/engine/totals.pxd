@@ -27,11 +27,9 @@ cdef class Totals:
     cdef Py_ssize_t _node_position
     cdef int64_t _level, _floor
     cdef Py_ssize_t _combined, _flips
-    cdef bint _stale
+    cdef bint _stale, _reads_feasible
     cdef int64_t _loaded
 
-    @cython.locals(number=Py_ssize_t)
-    cpdef void replace(self, list results) except *
     @cython.locals(
         filtered=FilteredRows, flags=uint8_t[::1], whole=bint, count=Py_ssize_t,
     )
