@@ -12,8 +12,6 @@ cdef class Trial:
     cdef list _numbers, _parts, _moving
     cdef public PodMoves moves
 
-    @cython.locals(number=Py_ssize_t, part=FilterResult, reads_pods=bint)
-    cdef bint _choose_filters(self, list parts) except -1
     @cython.locals(number=Py_ssize_t, part=FilterResult, verdict=int)
     cpdef Py_ssize_t first_failure(self, Py_ssize_t row) except -2
     @cython.locals(length=Py_ssize_t)
@@ -27,7 +25,6 @@ cdef class ChangedRows:
     cdef Py_ssize_t _own_row
     cdef object _version
 
-    cpdef void forget(self) except *
     @cython.locals(
         filtered=FilteredRows, all_rows=bint, part=FilterResult, own_row=Py_ssize_t, count=Py_ssize_t, changed=Py_ssize_t[::1],
         rows=dict, number=Py_ssize_t, row=Py_ssize_t,
