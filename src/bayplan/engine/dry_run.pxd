@@ -25,7 +25,6 @@ cdef class DryRun:
     cdef public Py_ssize_t evaluated_rows, known_rows
     cdef NominatedPods _nominated
     cdef object _budgets
-    cdef Trial _trial
     cdef RowLog _pod_log
     cdef Py_ssize_t _started_position
 
@@ -41,6 +40,7 @@ cdef class DryRun:
         moves=PodMoves, nominated=list, info=PodInfo, failure=Py_ssize_t, guarded=Py_ssize_t, order=list, victims=list,
         violating=Py_ssize_t, number=Py_ssize_t,
     )
-    cdef void _reprieve(self, Py_ssize_t row, list potential) except *
-    @cython.locals(failure=Py_ssize_t)
-    cdef Py_ssize_t _first_failure(self, Py_ssize_t row, list nominated) except -2
+    cdef void _reprieve(self, Trial trial, Py_ssize_t row, list potential) except *
+
+@cython.locals(failure=Py_ssize_t)
+cdef Py_ssize_t _first_failure(Trial trial, Py_ssize_t row, list nominated) except -2

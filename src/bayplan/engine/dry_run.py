@@ -54,7 +54,6 @@ class DryRun:
         self._pod_log = plan.state.pod_log
         self._started_position = self._pod_log.end
         self._pods_on = plan.state.pods_on
-        self._trial: Trial | None = None
 
     def search(
         self, rows: Index, start: int, wanted: int, nominated: NominatedPods, budgets: DisruptionBudgets
@@ -80,7 +79,7 @@ class DryRun:
                 self._known[row] = 0
             for row in started:
                 self._known[row] = 0
-        self._trial, self._pods_on = None, self._plan.state.pods_on
+        self._pods_on = self._plan.state.pods_on
         chosen: Index = np.empty(wanted, dtype=np.intp)
         violating: list[int] = []
         order, safe, known, table = rows, chosen, self._known, self._table
@@ -134,12 +133,11 @@ class DryRun:
             return
         # If a plugin raises, this row must be evaluated again.
         self._known[row] = 0
-        if self._trial is None:
-            self._trial = Trial(self._plan)
+        trial = Trial(self._plan)
         try:
-            self._reprieve(row, potential)
+            self._reprieve(trial, row, potential)
         finally:
-            self._trial.close()
+            trial.close()
 
     def _potential_victims(self, row: int) -> list[PodInfo]:
         """Return the pods of lower priority on a row, most important first."""
@@ -153,13 +151,12 @@ class DryRun:
         # Go's sort leaves sorted items as they are.
         return found
 
-    def _reprieve(self, row: int, potential: list[PodInfo]) -> None:
-        assert self._trial is not None
-        moves = self._trial.moves
+    def _reprieve(self, trial: Trial, row: int, potential: list[PodInfo]) -> None:
+        moves = trial.moves
         nominated = self._nominated.pods_at(row) if self._nominated is not None else None
         for info in potential:
             moves.remove(info, row)
-        failure = self._first_failure(row, nominated)
+        failure = _first_failure(trial, row, nominated)
         if failure != PASSES:
             self._found[row] = failure
             self._known[row] = _INFEASIBLE
@@ -175,7 +172,7 @@ class DryRun:
         for number in range(len(order)):
             info = order[number]
             moves.add(info, row)
-            if self._first_failure(row, nominated) != PASSES:
+            if _first_failure(trial, row, nominated) != PASSES:
                 moves.remove(info, row)
                 victims.append(info)
                 if number < guarded:
@@ -191,15 +188,6 @@ class DryRun:
         self._found[row] = victims
         self._known[row] = _CANDIDATE
 
-    def _first_failure(self, row: int, nominated: list[PodInfo] | None) -> int:
-        """Return the first failure on a row in its current state, with its nominated pods or without, or `PASSES`."""
-        assert self._trial is not None
-        if nominated:
-            failure = self._trial.first_failure_with(row, nominated)
-            if failure != PASSES:
-                return failure
-        return self._trial.first_failure(row)
-
     def _status_of(self, reason: Any) -> Status:
         """Return the status of a row that is not a candidate; an Error has the message with which it ends a cycle."""
         if isinstance(reason, Status):
@@ -209,6 +197,15 @@ class DryRun:
         if reason & ERROR_BIT:
             return self._plan.filter_error(reason)
         return self._plan.status_of(reason)
+
+
+def _first_failure(trial: Trial, row: int, nominated: list[PodInfo] | None) -> int:
+    """Return the first failure on a row in its current state, with its nominated pods or without, or `PASSES`."""
+    if nominated:
+        failure = trial.first_failure_with(row, nominated)
+        if failure != PASSES:
+            return failure
+    return trial.first_failure(row)
 
 
 def find_candidates(

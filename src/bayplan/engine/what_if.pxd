@@ -9,8 +9,11 @@ from bayplan.state.pod_moves cimport PodMoves
 
 cdef class Trial:
     cdef Plan _plan
-    cdef list _numbers, _parts, _moving
+    cdef list _parts
     cdef public PodMoves moves
+
+    @cython.locals(part=FilterResult)
+    cdef bint _reads_pods(self) except -1
 
     @cython.locals(number=Py_ssize_t, part=FilterResult, verdict=int)
     cpdef Py_ssize_t first_failure(self, Py_ssize_t row) except -2
