@@ -241,7 +241,7 @@ class Plan:
 
     def _choose_scores(self, outcome: PreparationOutcome) -> bool:
         """Select the scorers that PreScore did not skip, with their params; return False if PreScore or a scorer failed."""
-        totals, known = self.totals, self.profile.pre_score_names
+        totals = self.totals
         self._pre_score_seen = None
         self.failure = outcome.status
         if self.failure is not None:
@@ -255,23 +255,30 @@ class Plan:
             custom = [entry for entry in chosen if not type(entry.plugin).__module__.startswith("bayplan.")]
             self._has_custom_scores = bool(custom)
             self._scores_skipped = outcome.skipped
-        totals.rules.params = [
-            self._params(result, outcome.params, result.name in known, PreScorePlugin) for result in totals.results
-        ]
+        totals.rules.params = [self.score_params(result, outcome) for result in totals.results]
         for number, result in enumerate(totals.results):
-            text = result.plugin.score_error(result.spec, totals.rules.params[number])
-            if text:
-                self.failure = error(f'running Score plugins: plugin "{result.name}" failed with: {text}').by(
-                    result.name
-                )
+            self.failure = score_error(result, totals.rules.params[number])
+            if self.failure is not None:
                 return False
         self._pre_score_seen = outcome
         return True
+
+    def score_params(self, result: ScoreResult, outcome: PreparationOutcome) -> Params | None:
+        """Return the params of a scorer, given the outcome of PreScore."""
+        return self._params(result, outcome.params, result.name in self.profile.pre_score_names, PreScorePlugin)
 
     @property
     def scores_samples(self) -> bool:
         """Return whether samples may be scored: PreScore must not depend on which nodes are feasible."""
         return not self.pre_scores.reads_feasible
+
+
+def score_error(result: ScoreResult, params: Params | None) -> Status | None:
+    """Return the Error with which a scorer ends scoring before it runs, if any."""
+    text = result.plugin.score_error(result.spec, params)
+    if not text:
+        return None
+    return error(f'running Score plugins: plugin "{result.name}" failed with: {text}').by(result.name)
 
 
 def invalid_score(state: ClusterState, scores: Iterable[tuple[str, Ints]], feasible: Bools) -> Status | None:

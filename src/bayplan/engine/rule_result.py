@@ -16,6 +16,7 @@ from bayplan.framework.array_rule import ArrayFilterRule, ArrayScoreRule
 from bayplan.framework.plugin import FilterPlugin, Params, Plugin, Reads, ScorePlugin
 from bayplan.framework.rule import FilterRule, Rule, ScoreRule
 from bayplan.framework.status import ERROR_BIT
+from bayplan.state.arrays import Ints
 from bayplan.state.cluster_state import ClusterState
 
 _PLACEMENTS = (Reads.USAGE | Reads.PORTS).value
@@ -261,6 +262,15 @@ class ScoreResult(RuleResult):
         for place in range(count):
             row = rows[place]
             raw[row] = rule.score(row)
+
+    def normalized(self, scale: Any) -> Ints:
+        """Return int64[capacity], the normalised scores; `scale` is None if the rule does not normalise scores."""
+        if not self.score_rule.normalizes:
+            values: Ints = self.values
+            return values
+        found = np.zeros(self.columns.capacity, dtype=np.int64)
+        self.score_rule.normalize_all(scale, self.raw, found)
+        return found
 
     def is_uniform(self) -> bool:
         """Return whether all nodes have the same raw score, whatever is placed. All subsets then have the same scale."""

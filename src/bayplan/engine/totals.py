@@ -222,13 +222,7 @@ class Totals:
 
     def normalized(self, number: int) -> Ints:
         """Return int64[capacity], the normalised scores of one scorer."""
-        result = self.results[number]
-        if not result.score_rule.normalizes:
-            values: Ints = result.values
-            return values
-        found = np.zeros(self._columns.capacity, dtype=np.int64)
-        result.score_rule.normalize_all(self.scales[number], result.raw, found)
-        return found
+        return self.results[number].normalized(self.scales[number])
 
     # Samples.
 

@@ -12,7 +12,7 @@ cdef class Trial:
     cdef list _parts
     cdef public PodMoves moves
 
-    @cython.locals(part=FilterResult)
+    @cython.locals(part=FilterResult, reads_pods=bint)
     cdef bint _reads_pods(self) except -1
 
     @cython.locals(number=Py_ssize_t, part=FilterResult, verdict=int)

@@ -33,10 +33,10 @@ class Trial:
 
     def _reads_pods(self) -> bool:
         """Return whether a filter whose verdicts can change may read single pods, not just logged columns."""
+        reads_pods = False
         for part in self._parts:
-            if not part.static and (part.rule.reads_pods or not part.incremental):
-                return True
-        return False
+            reads_pods = reads_pods or (not part.static and (part.rule.reads_pods or not part.incremental))
+        return reads_pods
 
     def first_failure(self, row: int) -> int:
         """Return the first filter that fails on a row now, as ``number << 16 | verdict``; or `PASSES`."""
