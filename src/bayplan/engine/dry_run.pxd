@@ -8,7 +8,6 @@ from bayplan.engine.what_if cimport Trial
 from bayplan.framework.preemption cimport shortlist
 from bayplan.state.pod_info cimport PodInfo
 from bayplan.state.pod_moves cimport PodMoves
-from bayplan.state.row_log cimport RowLog
 
 # Constants of the module, typed as C numbers.
 cdef Py_ssize_t PASSES, _NO_VICTIMS
@@ -25,11 +24,9 @@ cdef class DryRun:
     cdef public Py_ssize_t evaluated_rows, known_rows
     cdef NominatedPods _nominated
     cdef object _budgets
-    cdef RowLog _pod_log
-    cdef Py_ssize_t _started_position
 
     @cython.locals(
-        row=Py_ssize_t, changed=list, started=list, order=Py_ssize_t[::1], safe=Py_ssize_t[::1], violating=list,
+        row=Py_ssize_t, changed=list, order=Py_ssize_t[::1], safe=Py_ssize_t[::1], violating=list,
         known=uint8_t[::1], table=int64_t[:, ::1], safe_count=Py_ssize_t, evaluated=Py_ssize_t, visited=Py_ssize_t,
     )
     cpdef object search(self, object rows, Py_ssize_t start, Py_ssize_t wanted, NominatedPods nominated, object budgets)

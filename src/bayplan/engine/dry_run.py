@@ -41,7 +41,8 @@ class DryRun:
     def __init__(self, plan: Plan, nominations: RowLog) -> None:
         self._plan = plan
         self._priority = plan.priority
-        self._changed_rows = ChangedRows(plan, nominations)
+        # Pods that have started since may change the order in which pods are reprieved.
+        self._changed_rows = ChangedRows(plan, nominations, plan.state.pod_log)
         # `_found`: per row, its victims, or why it is not a candidate (an int: the failure of a filter, or
         # `_NO_VICTIMS`). `_known`: per row, 0 if nothing is cached, else `_CANDIDATE` or `_INFEASIBLE`.
         self._found: list[list[PodInfo] | Status | int | None] = []
@@ -51,8 +52,6 @@ class DryRun:
         self.evaluated_rows = self.known_rows = 0
         self._nominated: NominatedPods | None = None
         self._budgets: DisruptionBudgets | None = None
-        self._pod_log = plan.state.pod_log
-        self._started_position = self._pod_log.end
         self._pods_on = plan.state.pods_on
 
     def search(
@@ -65,10 +64,7 @@ class DryRun:
         """
         self._nominated, self._budgets = nominated, budgets if budgets.any() else None
         changed = self._changed_rows.take(nominated, budgets.version)
-        # Pods that have started since may change the order in which pods are reprieved.
-        started = self._pod_log.since(self._started_position)
-        self._started_position = self._pod_log.end
-        if changed is None or started is None:
+        if changed is None:
             capacity = self._plan.state.columns.capacity
             self._found = [None] * capacity
             self._known = np.zeros(capacity, dtype=np.uint8)
@@ -76,8 +72,6 @@ class DryRun:
             self._table = self.table
         else:
             for row in changed:
-                self._known[row] = 0
-            for row in started:
                 self._known[row] = 0
         self._pods_on = self._plan.state.pods_on
         chosen: Index = np.empty(wanted, dtype=np.intp)

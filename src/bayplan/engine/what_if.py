@@ -80,11 +80,14 @@ def first_failure_with(plan: Plan, row: int, pods: Sequence[PodInfo]) -> int:
 
 
 class ChangedRows:
-    """Finds the rows on which a plan's verdicts, including nominated pods, may have changed, from the change logs."""
+    """Finds the rows on which a plan's verdicts, including nominated pods, may have changed, from the change logs.
 
-    def __init__(self, plan: Plan, nominations: RowLog) -> None:
+    `logs`: the rows whose nominations changed, and any other rows.
+    """
+
+    def __init__(self, plan: Plan, *logs: RowLog) -> None:
         self._plan = plan
-        self._changes = LogReader([nominations, plan.state.usage_log])
+        self._changes = LogReader([plan.state.usage_log, *logs])
         self._version: Hashable = None
         self._own_row = -1
 
