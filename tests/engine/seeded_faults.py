@@ -98,8 +98,8 @@ FAULTS = (
     Fault(
         "rules overlook that pods moved", Trial, "first_failure", "part.rule.after_changes(part.params)", "pass", moved
     ),
-    Fault("changed usage is overlooked", ChangedRows, "__init__", ", plan.state.usage_log]", "]", values),
-    Fault("nominations are overlooked", ChangedRows, "__init__", "[nominations, ", "[", values),
+    Fault("changed usage is overlooked", ChangedRows, "__init__", "plan.state.usage_log, ", "", values),
+    Fault("nominations are overlooked", ChangedRows, "__init__", ", *logs]", "]", values),
     Fault("the last change is overlooked", ChangedRows, "take", "range(count)", "range(count - 1)", values),
     Fault(
         "the row of an earlier nominee is overlooked", ChangedRows, "take", "(own_row, nominated", "(nominated", alike
@@ -121,7 +121,7 @@ FAULTS = (
         "value = max(counting, own)",
         values,
     ),
-    Fault("what runs has started is overlooked", DryRun, "search", "for row in started:", "for row in ():", starts),
+    Fault("what runs has started is overlooked", DryRun, "__init__", ", plan.state.pod_log)", ")", starts),
     Fault(
         "changed rows keep their victims", DryRun, "search", "for row in changed:", "for row in changed[:0]:", outcomes
     ),
