@@ -144,18 +144,23 @@ FAULTS = (
     Fault(
         "failing rows are counted twice", FilterResult, "run_changed", "self.failing -= 1", "self.failing -= 2", plans
     ),
-    Fault("the last row is not combined", FilteredRows, "refresh", "range(count)", "range(count - 1)", plans),
-    Fault("feasible rows are miscounted", FilteredRows, "_combine", "1 if passes else -1", "1", plans),
+    Fault("the last row is not combined", FilteredRows, "_combine_rows", "range(count)", "range(count - 1)", plans),
+    Fault("feasible rows are miscounted", FilteredRows, "_combine_rows", "1 if passes else -1", "1", plans),
     Fault(
         "rows stay feasible that no longer are",
         FilteredRows,
-        "_combine",
+        "_combine_rows",
         "self.flags[row] = passes",
         "self.flags[row] |= passes",
         plans,
     ),
     Fault(
-        "the last total is not summed up", Totals, "_sum_rows", "self._sum(rows[place])", "self._sum(rows[0])", plans
+        "the last total is not summed up",
+        Totals,
+        "_sum_rows",
+        "row, after = rows[place]",
+        "row, after = rows[0]",
+        plans,
     ),
 )
 

@@ -17,7 +17,7 @@ cdef class DryRun:
     cdef Plan _plan
     cdef int64_t _priority
     cdef ChangedRows _changed_rows
-    cdef list _found, _pods_on
+    cdef list _found
     cdef uint8_t[::1] _known
     cdef public object table
     cdef int64_t[:, ::1] _table

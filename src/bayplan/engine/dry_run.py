@@ -11,6 +11,7 @@ from bayplan.base.go_sort import sort_slice
 from bayplan.engine.filtered_rows import PASSES
 from bayplan.engine.nominated_pods import NominatedPodLister, NominatedPods
 from bayplan.engine.plan import Plan
+from bayplan.engine.select_host import visited_rows
 from bayplan.engine.what_if import ChangedRows, Trial
 from bayplan.framework.preemption import shortlist
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
@@ -52,7 +53,6 @@ class DryRun:
         self.evaluated_rows = self.known_rows = 0
         self._nominated: NominatedPods | None = None
         self._budgets: DisruptionBudgets | None = None
-        self._pods_on = plan.state.pods_on
 
     def search(
         self, rows: Index, start: int, wanted: int, nominated: NominatedPods, budgets: DisruptionBudgets
@@ -73,7 +73,6 @@ class DryRun:
         else:
             for row in changed:
                 self._known[row] = 0
-        self._pods_on = self._plan.state.pods_on
         chosen: Index = np.empty(wanted, dtype=np.intp)
         violating: list[int] = []
         order, safe, known, table = rows, chosen, self._known, self._table
@@ -104,14 +103,12 @@ class DryRun:
         """Return the statuses of evaluated rows that are not candidates, each with its rows."""
         infeasible: dict[Status, list[int]] = {}
         of_reason: dict[object, list[int]] = {}
-        order, found = rows, self._found
-        for number in range(visited):
-            row = int(order[(start + number) % len(order)])
-            if self._known[row] == _INFEASIBLE:
-                reason = found[row]
-                if reason not in of_reason:
-                    of_reason[reason] = infeasible.setdefault(self._status_of(reason), [])
-                of_reason[reason].append(row)
+        order = visited_rows(rows, start, visited)
+        for row in order[np.asarray(self._known)[order] == _INFEASIBLE].tolist():
+            reason = self._found[row]
+            if reason not in of_reason:
+                of_reason[reason] = infeasible.setdefault(self._status_of(reason), [])
+            of_reason[reason].append(row)
         return list(infeasible.items())
 
     def _dry_run_row(self, row: int) -> None:
@@ -135,7 +132,7 @@ class DryRun:
 
     def _potential_victims(self, row: int) -> list[PodInfo]:
         """Return the pods of lower priority on a row, most important first."""
-        found = [info for info in self._pods_on[row].values() if info.priority < self._priority]
+        found = [info for info in self._plan.state.pods_on[row].values() if info.priority < self._priority]
         for number in range(1, len(found)):
             before, info = found[number - 1], found[number]
             if before.priority < info.priority or (

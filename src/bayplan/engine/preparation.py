@@ -244,11 +244,6 @@ def _no_answer(plugin: PreFilterPlugin[Any], got: str) -> PluginError:
     return PluginError(f"{plugin.name}.pre_filter", got=got, wanted=wanted, hint=hint)
 
 
-def is_static(reads: Reads) -> bool:
-    """Return whether a rule that reads this depends only on the spec and on the descriptions of nodes."""
-    return reads is Reads.NOTHING or reads is Reads.NODES
-
-
 class PreScores(PreparedPlugins):
     """The PreScore plugins of a profile.
 

@@ -6,11 +6,10 @@ from collections.abc import Callable
 
 from bayplan.engine.cycle import first_failures
 from bayplan.engine.plan import Plan
-from bayplan.engine.preparation import is_static
 from bayplan.engine.queued_pod import QueuedPod
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.plugin import PreFilterPlugin
+from bayplan.framework.plugin import PreFilterPlugin, Reads
 
 
 class RetryPredictor:
@@ -86,7 +85,7 @@ def _evaluates_nodes_separately(plan: Plan) -> bool:
         and (
             not part.params
             or not isinstance(part.plugin, PreFilterPlugin)
-            or is_static(part.plugin.pre_filter_reads(part.spec))
+            or part.plugin.pre_filter_reads(part.spec) in (Reads.NOTHING, Reads.NODES)
         )
         for part in parts
     )

@@ -202,23 +202,19 @@ class Totals:
             loaded ^= total[rows[place]]
         self._loaded = loaded
         for place in range(count):
-            self._sum(rows[place])
-
-    def _sum(self, row: int) -> None:
-        """Sum up the scores of one row."""
-        after = -1
-        if self._filtered.flags[row]:
-            after = self._level
-            for number in range(len(self._varying)):
-                result = self._varying[number]
-                score = result.raw[row]
-                if result.score_rule.normalizes:
-                    score = result.score_rule.normalize(self.scales[self._numbers[number]], score, row)
-                after += self._weights[number] * score
-        before = self._total[row]
-        if after != before:
-            self._total[row] = after
-            self._best.update(row, before, after)
+            row, after = rows[place], -1
+            if self._filtered.flags[row]:
+                after = self._level
+                for number in range(len(self._varying)):
+                    result = self._varying[number]
+                    score = result.raw[row]
+                    if result.score_rule.normalizes:
+                        score = result.score_rule.normalize(self.scales[self._numbers[number]], score, row)
+                    after += self._weights[number] * score
+            before = total[row]
+            if after != before:
+                total[row] = after
+                self._best.update(row, before, after)
 
     def normalized(self, number: int) -> Ints:
         """Return int64[capacity], the normalised scores of one scorer."""
