@@ -27,12 +27,10 @@ cdef class RuleResult:
 
     @cython.locals(read=int)
     cdef void _use(self, object spec, Rule rule, object reads) except *
-    @cython.locals(rule=Rule, columns=Columns, unchanged=bint, all_rows=bint)
+    @cython.locals(rule=Rule, columns=Columns, unchanged=bint, all_rows=bint, count=Py_ssize_t)
     cpdef void refresh(self, object params, uint8_t[::1] feasible) except *
     @cython.locals(columns=Columns, grown=bint)
     cdef bint bind(self) except -1
-    @cython.locals(count=Py_ssize_t, place=Py_ssize_t, rows=Py_ssize_t[::1])
-    cdef void _run_missed(self) except *
     cpdef void allocate(self) except *
     cpdef void run_all(self) except *
     cpdef void run_changed(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *

@@ -103,12 +103,14 @@ class RuleResult:
             all_rows = True
         if rule.refresh():
             all_rows = True
-        if all_rows:
+        count = -1 if all_rows else self._changes.take(columns.count)
+        if count < 0:
             self.run_all()
             self.epoch += 1
             self._changes.skip()
-        elif not self._changes.is_current():
-            self._run_missed()
+        elif count:
+            self.evaluated_rows += count
+            self.run_changed(self._changes.rows, count)
         self._interrupted = False
 
     def bind(self) -> bool:
@@ -122,16 +124,6 @@ class RuleResult:
                 grown = True
             self.rule.bind()
         return grown
-
-    def _run_missed(self) -> None:
-        """Run the rule on the rows that changed since the last time."""
-        count = self._changes.take(self.columns.count)
-        if count < 0:
-            self.run_all()
-            self.epoch += 1
-            return
-        self.evaluated_rows += count
-        self.run_changed(self._changes.rows, count)
 
     # Hooks: filter results and score results implement them.
 
