@@ -98,8 +98,8 @@ FAULTS = (
     Fault(
         "rules overlook that pods moved", Trial, "first_failure", "part.rule.after_changes(part.params)", "pass", moved
     ),
-    Fault("changed usage is overlooked", ChangedRows, "__init__", ", plan.state.usage_log]", "]", values),
-    Fault("nominations are overlooked", ChangedRows, "__init__", "[nominations, ", "[", values),
+    Fault("changed usage is overlooked", ChangedRows, "__init__", "plan.state.usage_log, ", "", values),
+    Fault("nominations are overlooked", ChangedRows, "__init__", ", *logs]", "]", values),
     Fault("the last change is overlooked", ChangedRows, "take", "range(count)", "range(count - 1)", values),
     Fault(
         "the row of an earlier nominee is overlooked", ChangedRows, "take", "(own_row, nominated", "(nominated", alike
@@ -121,7 +121,7 @@ FAULTS = (
         "value = max(counting, own)",
         values,
     ),
-    Fault("what runs has started is overlooked", DryRun, "search", "for row in started:", "for row in ():", starts),
+    Fault("what runs has started is overlooked", DryRun, "__init__", ", plan.state.pod_log)", ")", starts),
     Fault(
         "changed rows keep their victims", DryRun, "search", "for row in changed:", "for row in changed[:0]:", outcomes
     ),
@@ -144,18 +144,23 @@ FAULTS = (
     Fault(
         "failing rows are counted twice", FilterResult, "run_changed", "self.failing -= 1", "self.failing -= 2", plans
     ),
-    Fault("the last row is not combined", FilteredRows, "refresh", "range(count)", "range(count - 1)", plans),
-    Fault("feasible rows are miscounted", FilteredRows, "_combine", "1 if passes else -1", "1", plans),
+    Fault("the last row is not combined", FilteredRows, "_combine_rows", "range(count)", "range(count - 1)", plans),
+    Fault("feasible rows are miscounted", FilteredRows, "_combine_rows", "1 if passes else -1", "1", plans),
     Fault(
         "rows stay feasible that no longer are",
         FilteredRows,
-        "_combine",
+        "_combine_rows",
         "self.flags[row] = passes",
         "self.flags[row] |= passes",
         plans,
     ),
     Fault(
-        "the last total is not summed up", Totals, "_sum_rows", "self._sum(rows[place])", "self._sum(rows[0])", plans
+        "the last total is not summed up",
+        Totals,
+        "_sum_rows",
+        "row, after = rows[place]",
+        "row, after = rows[0]",
+        plans,
     ),
 )
 

@@ -150,7 +150,7 @@ def find_nodes_that_fit(plan: Plan, nominated: NominatedPods, result: ClassicRes
     order = state.nodes.tree.order(state.nodes.row_of)
     sampling = settings.sampling
     wanted = len(order) if sampling is None else sampling.wanted(None, len(order), True)
-    if sampling is None or (wanted >= len(order) and sampling.wants_all(None)):
+    if sampling is None or (wanted >= len(order) and sampling.percentage_of_nodes_to_score >= 100):
         visited = order
         result.order = order[feasible[order]]
     else:

@@ -112,7 +112,7 @@ def run_cycle(scheduler: Scheduler, objects: ClusterObjects, key: str) -> JsonOb
     if result.diagnosis is not None and result.diagnosis.absent_status is not None:
         # The recording program does not name the filter that rejected the nominated node here.
         result.diagnosis.absent_status = absent_status(plan)
-    _record_filters(answer, plan, result)
+    _record_filters(answer, plan, pod, result)
     if plan.pre.status is None and repeats_overhead(pod):
         answer["filterAll"] = _every_filter(_plan_after_sums(scheduler, profile, pod))
     failure = result.failure
@@ -129,7 +129,7 @@ def run_cycle(scheduler: Scheduler, objects: ClusterObjects, key: str) -> JsonOb
     return answer
 
 
-def _record_filters(answer: JsonObject, plan: Plan, result: ScheduleResult) -> None:
+def _record_filters(answer: JsonObject, plan: Plan, pod: Pod, result: ScheduleResult) -> None:
     pre, names = plan.pre, plan.state.nodes.names
     status = pre.status or Status(Code.SUCCESS)
     node_names = list[Json](sorted(pre.node_names)) if pre.node_names is not None else None
@@ -140,16 +140,16 @@ def _record_filters(answer: JsonObject, plan: Plan, result: ScheduleResult) -> N
         "nodeNames": None if pre.status is not None and pre.node_names else node_names,
     }
     answer["preFilterSkipped"] = list[Json](sorted(pre.skipped))
-    if result.nominated_node and pre.status is None:
+    if pod.status.nominated_node_name and pre.status is None:
         answer["nominated"] = {
-            "node": result.nominated_node,
+            "node": pod.status.nominated_node_name,
             "feasible": result.row >= 0 and result.chose_nominated_node_alone,
         }
     if pre.status is not None:
         return
     answer["filterAll"] = _every_filter(plan)
     if result.chose_nominated_node_alone:
-        answer["feasible"] = [result.nominated_node]
+        answer["feasible"] = [pod.status.nominated_node_name]
         return
     failures = plan.filtered.first_failures()
     for row, failure in result.nominated_failures.items():

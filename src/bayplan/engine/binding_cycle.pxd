@@ -18,7 +18,6 @@ cdef class BindingCycle:
     @cython.locals(queued=QueuedPod, timeouts=dict)
     cdef object _reserve_and_permit(self, Binding binding, object now_ns)
     cdef void _activate_pods(self, CycleState cycle_state, object now_ns) except *
-    cdef object _expect(self, Binding binding)
     @cython.locals(queued=QueuedPod)
     cdef object _bind(self, Binding binding, object now_ns)
     @cython.locals(binding=Binding)

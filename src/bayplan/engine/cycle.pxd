@@ -8,7 +8,7 @@ from bayplan.engine.plan cimport Plan
 cdef class ScheduleResult:
     cdef public Py_ssize_t row, feasible_nodes, evaluated_nodes, rejected_row
     cdef public Sample sample
-    cdef public object ties, total, nominated_node, rejection, sample_span, failure, diagnosis
+    cdef public object ties, total, rejection, sample_span, failure, diagnosis
     cdef public object nominated_failures, table, extended
     cdef public bint scored, chose_nominated_node_alone, check_all
 

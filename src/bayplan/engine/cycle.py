@@ -37,7 +37,6 @@ class ScheduleResult:
         total: the highest total; 0 if no scoring was needed.
         feasible_nodes, evaluated_nodes: number of nodes that fit the pod, and number of nodes evaluated.
         scored: whether nodes were scored; False if at most one node is feasible.
-        nominated_node: the pod's nominated node, which is evaluated first, or "".
         chose_nominated_node_alone: whether the nominated node was chosen without evaluating any other node.
         failure: why there is no node: an Error, or a rejection with `diagnosis`.
         rejected_row, rejection: the row and first failure of the pod's nominated node if filters rejected it; else -1.
@@ -56,7 +55,6 @@ class ScheduleResult:
         self.feasible_nodes = 0
         self.evaluated_nodes = 0
         self.scored = False
-        self.nominated_node = ""
         self.chose_nominated_node_alone = False
         self.rejected_row = -1
         self.rejection = PASSES
@@ -189,9 +187,6 @@ def _search_sample(
     state, profile = plan.state, plan.profile
     nodes = len(state.nodes.row_of)
     scoring = bool(profile.score) or sampling.extended
-    if scoring and count == nodes and not may_fail and sampling.wants_all(profile.percentage_of_nodes_to_score):
-        # All nodes are visited, and the next search starts at the same node as this one.
-        return
     wanted = sampling.wanted(profile.percentage_of_nodes_to_score, count, scoring)
     if result.feasible_nodes > wanted or may_fail:
         order = state.nodes.tree.order(state.nodes.row_of)
@@ -221,7 +216,6 @@ def _search_sample(
 def evaluate_nominated_node(plan: Plan, pod: Pod, nominated: NominatedPods, result: ScheduleResult) -> bool:
     """Evaluate the nominated node before all other nodes; return whether it is chosen."""
     row = plan.state.nodes.row_of.get(pod.status.nominated_node_name)
-    result.nominated_node = pod.status.nominated_node_name
     if row is None:
         return False
     counting = nominated.pods_at(row)

@@ -176,7 +176,23 @@ class Decision:
     pre_scores: tuple[tuple[str, Code], ...] = ()
 
     def _repr_html_(self) -> str:
-        return decision_html(self)
+        """Return a table with a row per node: its rejection, or its weighted score per plugin."""
+        record = self.record
+        outcome = f"{record.pod} → {record.node}" if record.node else f"{record.pod} is pending: {record.message}"
+        weighted, rows = self.weighted, []
+        # Nodes with the highest totals come first, rejected ones last.
+        order = sorted(range(len(self.names)), key=lambda row: (-int(self.total[row]), row))
+        for row in order:
+            status = self.first_failure(row)
+            name = self.names[row]
+            if self.feasible[row]:
+                scores = [f"{int(weighted[number, row]):,}" for number in range(len(self.scorers))]
+                mark = "chosen" if name == record.node else "tied" if name in self.ties else ""
+                rows.append((name, mark, f"{int(self.total[row]):,}", *scores))
+            else:
+                reason = f"{status.plugin}: {status.message}" if status is not None else "not examined"
+                rows.append((name, reason.removeprefix(": "), "", *("" for _ in self.scorers)))
+        return table(("node", "", "total", *self.scorers), rows, caption=outcome)
 
     def ran_on(self, number: int, row: int) -> bool:
         """Return whether filter `number` ran on a node: plugins run on all nodes, extenders on those that remain."""
@@ -341,23 +357,3 @@ def _statuses(
             if verdict:
                 found[number, verdict] = keyframe.explain(number, verdict)
     return found
-
-
-def decision_html(decision: Decision) -> str:
-    """Return the decision as an HTML table with a row per node: its rejection, or its weighted score per plugin."""
-    record = decision.record
-    outcome = f"{record.pod} → {record.node}" if record.node else f"{record.pod} is pending: {record.message}"
-    weighted, rows = decision.weighted, []
-    # Nodes with the highest totals come first, rejected ones last.
-    order = sorted(range(len(decision.names)), key=lambda row: (-int(decision.total[row]), row))
-    for row in order:
-        status = decision.first_failure(row)
-        name = decision.names[row]
-        if decision.feasible[row]:
-            scores = [f"{int(weighted[number, row]):,}" for number in range(len(decision.scorers))]
-            mark = "chosen" if name == record.node else "tied" if name in decision.ties else ""
-            rows.append((name, mark, f"{int(decision.total[row]):,}", *scores))
-        else:
-            reason = f"{status.plugin}: {status.message}" if status is not None else "not examined"
-            rows.append((name, reason.removeprefix(": "), "", *("" for _ in decision.scorers)))
-    return table(("node", "", "total", *decision.scorers), rows, caption=outcome)

@@ -8,7 +8,6 @@ from bayplan.engine.what_if cimport Trial
 from bayplan.framework.preemption cimport shortlist
 from bayplan.state.pod_info cimport PodInfo
 from bayplan.state.pod_moves cimport PodMoves
-from bayplan.state.row_log cimport RowLog
 
 # Constants of the module, typed as C numbers.
 cdef Py_ssize_t PASSES, _NO_VICTIMS
@@ -18,24 +17,19 @@ cdef class DryRun:
     cdef Plan _plan
     cdef int64_t _priority
     cdef ChangedRows _changed_rows
-    cdef list _found, _pods_on
+    cdef list _found
     cdef uint8_t[::1] _known
     cdef public object table
     cdef int64_t[:, ::1] _table
     cdef public Py_ssize_t evaluated_rows, known_rows
     cdef NominatedPods _nominated
     cdef object _budgets
-    cdef Trial _trial
-    cdef RowLog _pod_log
-    cdef Py_ssize_t _started_position
 
     @cython.locals(
-        row=Py_ssize_t, changed=list, started=list, order=Py_ssize_t[::1], safe=Py_ssize_t[::1], violating=list,
+        row=Py_ssize_t, changed=list, order=Py_ssize_t[::1], safe=Py_ssize_t[::1], violating=list,
         known=uint8_t[::1], table=int64_t[:, ::1], safe_count=Py_ssize_t, evaluated=Py_ssize_t, visited=Py_ssize_t,
     )
     cpdef object search(self, object rows, Py_ssize_t start, Py_ssize_t wanted, NominatedPods nominated, object budgets)
-    @cython.locals(order=Py_ssize_t[::1], number=Py_ssize_t, row=Py_ssize_t, found=list, infeasible=dict, of_reason=dict)
-    cpdef list _infeasible(self, object rows, Py_ssize_t start, Py_ssize_t visited)
     cdef void _dry_run_row(self, Py_ssize_t row) except *
     @cython.locals(before=PodInfo, info=PodInfo, found=list, number=Py_ssize_t)
     cdef list _potential_victims(self, Py_ssize_t row)
@@ -43,6 +37,7 @@ cdef class DryRun:
         moves=PodMoves, nominated=list, info=PodInfo, failure=Py_ssize_t, guarded=Py_ssize_t, order=list, victims=list,
         violating=Py_ssize_t, number=Py_ssize_t,
     )
-    cdef void _reprieve(self, Py_ssize_t row, list potential) except *
-    @cython.locals(failure=Py_ssize_t)
-    cdef Py_ssize_t _first_failure(self, Py_ssize_t row, list nominated) except -2
+    cdef void _reprieve(self, Trial trial, Py_ssize_t row, list potential) except *
+
+@cython.locals(failure=Py_ssize_t)
+cdef Py_ssize_t _first_failure(Trial trial, Py_ssize_t row, list nominated) except -2

@@ -11,6 +11,7 @@ from bayplan.base.go_sort import sort_slice
 from bayplan.engine.filtered_rows import PASSES
 from bayplan.engine.nominated_pods import NominatedPodLister, NominatedPods
 from bayplan.engine.plan import Plan
+from bayplan.engine.select_host import visited_rows
 from bayplan.engine.what_if import ChangedRows, Trial
 from bayplan.framework.preemption import shortlist
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
@@ -41,7 +42,8 @@ class DryRun:
     def __init__(self, plan: Plan, nominations: RowLog) -> None:
         self._plan = plan
         self._priority = plan.priority
-        self._changed_rows = ChangedRows(plan, nominations)
+        # Pods that have started since may change the order in which pods are reprieved.
+        self._changed_rows = ChangedRows(plan, nominations, plan.state.pod_log)
         # `_found`: per row, its victims, or why it is not a candidate (an int: the failure of a filter, or
         # `_NO_VICTIMS`). `_known`: per row, 0 if nothing is cached, else `_CANDIDATE` or `_INFEASIBLE`.
         self._found: list[list[PodInfo] | Status | int | None] = []
@@ -51,10 +53,6 @@ class DryRun:
         self.evaluated_rows = self.known_rows = 0
         self._nominated: NominatedPods | None = None
         self._budgets: DisruptionBudgets | None = None
-        self._pod_log = plan.state.pod_log
-        self._started_position = self._pod_log.end
-        self._pods_on = plan.state.pods_on
-        self._trial: Trial | None = None
 
     def search(
         self, rows: Index, start: int, wanted: int, nominated: NominatedPods, budgets: DisruptionBudgets
@@ -66,10 +64,7 @@ class DryRun:
         """
         self._nominated, self._budgets = nominated, budgets if budgets.any() else None
         changed = self._changed_rows.take(nominated, budgets.version)
-        # Pods that have started since may change the order in which pods are reprieved.
-        started = self._pod_log.since(self._started_position)
-        self._started_position = self._pod_log.end
-        if changed is None or started is None:
+        if changed is None:
             capacity = self._plan.state.columns.capacity
             self._found = [None] * capacity
             self._known = np.zeros(capacity, dtype=np.uint8)
@@ -78,9 +73,6 @@ class DryRun:
         else:
             for row in changed:
                 self._known[row] = 0
-            for row in started:
-                self._known[row] = 0
-        self._trial, self._pods_on = None, self._plan.state.pods_on
         chosen: Index = np.empty(wanted, dtype=np.intp)
         violating: list[int] = []
         order, safe, known, table = rows, chosen, self._known, self._table
@@ -111,14 +103,12 @@ class DryRun:
         """Return the statuses of evaluated rows that are not candidates, each with its rows."""
         infeasible: dict[Status, list[int]] = {}
         of_reason: dict[object, list[int]] = {}
-        order, found = rows, self._found
-        for number in range(visited):
-            row = int(order[(start + number) % len(order)])
-            if self._known[row] == _INFEASIBLE:
-                reason = found[row]
-                if reason not in of_reason:
-                    of_reason[reason] = infeasible.setdefault(self._status_of(reason), [])
-                of_reason[reason].append(row)
+        order = visited_rows(rows, start, visited)
+        for row in order[np.asarray(self._known)[order] == _INFEASIBLE].tolist():
+            reason = self._found[row]
+            if reason not in of_reason:
+                of_reason[reason] = infeasible.setdefault(self._status_of(reason), [])
+            of_reason[reason].append(row)
         return list(infeasible.items())
 
     def _dry_run_row(self, row: int) -> None:
@@ -134,16 +124,15 @@ class DryRun:
             return
         # If a plugin raises, this row must be evaluated again.
         self._known[row] = 0
-        if self._trial is None:
-            self._trial = Trial(self._plan)
+        trial = Trial(self._plan)
         try:
-            self._reprieve(row, potential)
+            self._reprieve(trial, row, potential)
         finally:
-            self._trial.close()
+            trial.close()
 
     def _potential_victims(self, row: int) -> list[PodInfo]:
         """Return the pods of lower priority on a row, most important first."""
-        found = [info for info in self._pods_on[row].values() if info.priority < self._priority]
+        found = [info for info in self._plan.state.pods_on[row].values() if info.priority < self._priority]
         for number in range(1, len(found)):
             before, info = found[number - 1], found[number]
             if before.priority < info.priority or (
@@ -153,13 +142,12 @@ class DryRun:
         # Go's sort leaves sorted items as they are.
         return found
 
-    def _reprieve(self, row: int, potential: list[PodInfo]) -> None:
-        assert self._trial is not None
-        moves = self._trial.moves
+    def _reprieve(self, trial: Trial, row: int, potential: list[PodInfo]) -> None:
+        moves = trial.moves
         nominated = self._nominated.pods_at(row) if self._nominated is not None else None
         for info in potential:
             moves.remove(info, row)
-        failure = self._first_failure(row, nominated)
+        failure = _first_failure(trial, row, nominated)
         if failure != PASSES:
             self._found[row] = failure
             self._known[row] = _INFEASIBLE
@@ -175,7 +163,7 @@ class DryRun:
         for number in range(len(order)):
             info = order[number]
             moves.add(info, row)
-            if self._first_failure(row, nominated) != PASSES:
+            if _first_failure(trial, row, nominated) != PASSES:
                 moves.remove(info, row)
                 victims.append(info)
                 if number < guarded:
@@ -191,15 +179,6 @@ class DryRun:
         self._found[row] = victims
         self._known[row] = _CANDIDATE
 
-    def _first_failure(self, row: int, nominated: list[PodInfo] | None) -> int:
-        """Return the first failure on a row in its current state, with its nominated pods or without, or `PASSES`."""
-        assert self._trial is not None
-        if nominated:
-            failure = self._trial.first_failure_with(row, nominated)
-            if failure != PASSES:
-                return failure
-        return self._trial.first_failure(row)
-
     def _status_of(self, reason: Any) -> Status:
         """Return the status of a row that is not a candidate; an Error has the message with which it ends a cycle."""
         if isinstance(reason, Status):
@@ -209,6 +188,15 @@ class DryRun:
         if reason & ERROR_BIT:
             return self._plan.filter_error(reason)
         return self._plan.status_of(reason)
+
+
+def _first_failure(trial: Trial, row: int, nominated: list[PodInfo] | None) -> int:
+    """Return the first failure on a row in its current state, with its nominated pods or without, or `PASSES`."""
+    if nominated:
+        failure = trial.first_failure_with(row, nominated)
+        if failure != PASSES:
+            return failure
+    return trial.first_failure(row)
 
 
 def find_candidates(

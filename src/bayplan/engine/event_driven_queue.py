@@ -137,15 +137,12 @@ class EventDrivenQueue(SchedulingQueue):
         SchedulingQueue._to_unschedulable(self, queued, label)
         if self._tried_head is not None and self._tried_head[1] is queued:
             plan_group, self._tried_head = self._tried_head[0], None
-            self._fail_with(plan_group, queued)
-
-    def _fail_with(self, plan_group: PlanGroup, head: QueuedPod) -> None:
-        """Fail all members like their head, or retry each of them if the head failed for another reason."""
-        plan_group.head = None
-        if self._unschedulable.group_of.get(head.key) is plan_group:
-            plan_group.fail_all(head.timestamp_ns, self._retries_since, tried=head)
-        else:
-            self._scatter(plan_group)
+            if self._unschedulable.group_of.get(queued.key) is plan_group:
+                # All members fail like their head.
+                plan_group.head = None
+                plan_group.fail_all(queued.timestamp_ns, self._retries_since, tried=queued)
+            else:
+                self._scatter(plan_group)
 
     def _scatter(self, plan_group: PlanGroup) -> None:
         """Requeue all members as separate pods."""

@@ -19,17 +19,16 @@ cdef class FilteredRows:
     cdef LogReader _changes
     cdef Py_ssize_t _node_position, _capacity
     cdef uint8_t[::1] _examined
-    cdef list _failing
 
-    @cython.locals(whole=bint, columns=Columns, count=Py_ssize_t, place=Py_ssize_t, rows=Py_ssize_t[::1], result=FilterResult)
+    @cython.locals(whole=bint, columns=Columns, count=Py_ssize_t)
     cpdef void refresh(self, object node_names) except *
     @cython.locals(
         columns=Columns, feasible=uint8_t[::1], examined=uint8_t[::1], codes=uint16_t[::1],
         row=Py_ssize_t, number=Py_ssize_t, count=Py_ssize_t, result=FilterResult,
     )
     cdef void _combine_all(self) except *
-    @cython.locals(passes=bint, number=Py_ssize_t, result=FilterResult)
-    cdef void _combine(self, Py_ssize_t row) except *
+    @cython.locals(failing=list, place=Py_ssize_t, row=Py_ssize_t, passes=bint, result=FilterResult)
+    cdef void _combine_rows(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *
     @cython.locals(
         columns=Columns, failures=int64_t[::1], codes=uint16_t[::1], row=Py_ssize_t, number=Py_ssize_t, result=FilterResult,
     )

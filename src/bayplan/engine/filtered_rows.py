@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayplan.engine.rule_result import FilterResult, RuleResults, RuleSet
+from bayplan.framework.plugin import PreFilterPlugin
 from bayplan.state.arrays import Bools, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.row_log import LogReader
@@ -30,7 +31,7 @@ class FilteredRows:
     """
 
     def __init__(self, state: ClusterState, shared: RuleResults) -> None:
-        self.rules = RuleSet("Filter", shared)
+        self.rules = RuleSet("Filter", PreFilterPlugin, shared)
         self.feasible: Bools = np.zeros(0, dtype=np.bool_)
         self.flags: Any = self.feasible.view(np.uint8)
         self.count = 0
@@ -43,8 +44,6 @@ class FilteredRows:
         self._node_position = self._capacity = -1
         self._node_names: frozenset[str] | None = None
         self._examined: Any = None
-        # The filters that fail on some row; valid only while single rows are combined.
-        self._failing: list[FilterResult] = []
 
     @property
     def results(self) -> list[FilterResult]:
@@ -68,10 +67,7 @@ class FilteredRows:
         if whole or count < 0:
             self._combine_all()
         elif count:
-            rows = self._changes.rows
-            self._failing = [result for result in self.rules.results if result.failing]
-            for place in range(count):
-                self._combine(rows[place])
+            self._combine_rows(self._changes.rows, count)
 
     def _combine_all(self) -> None:
         """Recompute which rows pass all filters."""
@@ -98,21 +94,22 @@ class FilteredRows:
         self.count = int(count)
         self.combined += 1
 
-    def _combine(self, row: int) -> None:
-        """Recompute whether a row passes all filters."""
-        passes = self._examined[row] != 0
-        if passes:
-            for number in range(len(self._failing)):
-                result = self._failing[number]
-                if result.codes[row]:
-                    passes = False
-                    if result.has_errors:
-                        self.has_errors = True
-                    break
-        if passes != (self.flags[row] != 0):
-            self.flags[row] = passes
-            self.count += 1 if passes else -1
-            self.flips += 1
+    def _combine_rows(self, rows: Any, count: int) -> None:
+        """Recompute which of the first `count` elements of `rows` (intp) pass all filters."""
+        failing = [result for result in self.rules.results if result.failing]
+        for place in range(count):
+            row = rows[place]
+            passes = self._examined[row] != 0
+            if passes:
+                for result in failing:
+                    if result.codes[row]:
+                        passes = False
+                        self.has_errors = self.has_errors or result.has_errors
+                        break
+            if passes != (self.flags[row] != 0):
+                self.flags[row] = passes
+                self.count += 1 if passes else -1
+                self.flips += 1
 
     def examined(self) -> Bools:
         """Return bool[capacity]: the nodes that PreFilter left to the filters."""

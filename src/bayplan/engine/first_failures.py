@@ -12,7 +12,7 @@ import numpy as np
 from bayplan.engine.filtered_rows import PASSES, count_failures
 from bayplan.engine.nominated_pods import NominatedPods
 from bayplan.engine.plan import Plan
-from bayplan.engine.what_if import ChangedRows, Trial
+from bayplan.engine.what_if import ChangedRows, first_failure_with
 from bayplan.framework.status import ERROR_BIT
 from bayplan.state.arrays import Bools, Ints
 from bayplan.state.row_log import RowLog
@@ -34,7 +34,6 @@ class FirstFailures:
     def __init__(self, plan: Plan, nominations: RowLog) -> None:
         self._plan = plan
         self._changed_rows = ChangedRows(plan, nominations)
-        self._trial: Trial | None = None
         self.values: Ints = np.full(0, PASSES, dtype=np.int64)
         self.feasible: Bools = np.zeros(0, dtype=np.bool_)
         self.examined: Bools = self.feasible
@@ -58,10 +57,6 @@ class FirstFailures:
             # The remaining rows were not evaluated: evaluate all rows the next time.
             self._changed_rows.forget()
             raise
-        finally:
-            if self._trial is not None:
-                self._trial.close()
-                self._trial = None
 
     def has_errors(self) -> bool:
         """Return whether some row has an Error."""
@@ -86,9 +81,7 @@ class FirstFailures:
             value, pods = self._plan.filtered.first_failure_at(row), nominated.pods_at(row)
         own = value
         if pods:
-            if self._trial is None:
-                self._trial = Trial(self._plan)
-            counting = self._trial.first_failure_with(row, pods)
+            counting = first_failure_with(self._plan, row, pods)
             if counting != PASSES:
                 value = counting
         if value != own:

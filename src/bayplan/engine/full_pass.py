@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.engine.plan import Plan, invalid_score
-from bayplan.engine.preparation import failed_pre_score
-from bayplan.framework.plugin import Params, PreScorePlugin, ScorePlugin
-from bayplan.framework.rule import ready
-from bayplan.framework.status import Code, Status, error
+from bayplan.engine.plan import Plan, invalid_score, score_error
+from bayplan.engine.preparation import PreScores
+from bayplan.engine.rule_result import ScoreResult
+from bayplan.framework.plugin import Params, ScorePlugin
+from bayplan.framework.status import Status
 from bayplan.state.arrays import Bools, Ints
 
 
@@ -53,53 +53,36 @@ def score_over(plan: Plan, feasible: Bools, *, bare: bool = False) -> ScoreTable
     """
     state, profile = plan.state, plan.profile
     table = ScoreTable()
-    feasible = feasible[: state.nodes.count]
-    params: dict[str, Params] = {}
-    # Without scoring, PreScore plugins don't run.
-    for plugin in profile.pre_score if profile.score else ():
-        answer = plugin.pre_score(plan.specs[plugin.name], state, feasible)
-        if not isinstance(answer, Status):
-            params[plugin.name] = answer
-        elif answer.code is Code.SKIP:
-            table.skipped.append(plugin.name)
-        else:
-            table.skipped.clear()
-            table.failure = failed_pre_score(plugin, answer)
-            return table
-    cluster = state.without_pods_and_images() if bare else state
     capacity, count = state.nodes.capacity, state.nodes.count
-    chosen = np.zeros(capacity, dtype=np.uint8)
-    chosen[:count] = feasible
-    total = np.zeros(count, dtype=np.int64)
+    chosen = np.zeros(capacity, dtype=np.bool_)
+    chosen[:count] = feasible[:count]
+    flags = chosen.view(np.uint8)
+    prepared = PreScores(profile, plan.specs, state).refresh(chosen)
+    table.failure = prepared.status
+    if table.failure is not None:
+        return table
+    table.skipped = sorted(prepared.skipped)
+    cluster = state.without_pods_and_images() if bare else state
+    total = np.zeros(capacity, dtype=np.int64)
     if not profile.score:
         total[:] = 1
     for entry in profile.score:
-        scorer: Any = entry.plugin
-        if scorer.name in table.skipped:
+        if entry.plugin.name in prepared.skipped:
             continue
-        spec = plan.specs[scorer.name]
-        mine = params.get(scorer.name)
-        if mine is None and not isinstance(scorer, PreScorePlugin):
-            mine = scorer.observe(spec, state)
-        text = scorer.score_error(spec, mine)
-        if text:
-            table.failure = error(f'running Score plugins: plugin "{scorer.name}" failed with: {text}').by(scorer.name)
+        result = ScoreResult(entry.plugin, plan.specs[entry.plugin.name], cluster)
+        params = plan.score_params(result, prepared)
+        table.failure = score_error(result, params)
+        if table.failure is not None:
             return table
-        rule = scorer.score_rule(spec, cluster)
-        ready(rule, mine, cluster.columns)
-        if rule.reads_feasible:
-            rule.prepare(chosen)
-        raw = np.zeros(capacity, dtype=np.int64)
-        rule.score_all(raw)
-        normalized, scale = raw, None
-        if rule.normalizes:
-            scale = rule.scale(raw, chosen)
-            normalized = np.zeros(capacity, dtype=np.int64)
-            rule.normalize_all(scale, raw, normalized)
-        scores = PluginScores(entry.weight, raw[:count], normalized[:count], scorer, spec, scale)
-        table.scores[scorer.name] = scores
-        total += entry.weight * scores.normalized
-    total[~feasible] = -1
-    table.total = total
-    table.failure = invalid_score(state, ((name, scores.normalized) for name, scores in table.scores.items()), feasible)
+        result.refresh(params, flags)
+        scale = result.score_rule.scale(result.raw, flags) if result.score_rule.normalizes else None
+        normalized = result.normalized(scale)
+        table.scores[result.name] = PluginScores(
+            entry.weight, result.values[:count], normalized[:count], entry.plugin, result.spec, scale
+        )
+        total += entry.weight * normalized
+    total[~chosen] = -1
+    table.total = total[:count]
+    scores = ((name, scores.normalized) for name, scores in table.scores.items())
+    table.failure = invalid_score(state, scores, chosen[:count])
     return table

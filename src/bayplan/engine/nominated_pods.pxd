@@ -23,4 +23,3 @@ cdef class NominatedPodLister:
 
     @cython.locals(state=ClusterState, infos=dict)
     cdef void _apply_changes(self) except *
-    cdef PodInfo _info(self, object pod, PodInfo known)

@@ -24,13 +24,8 @@ cdef class Plan:
     cdef bint _has_custom_scores
     cdef object __weakref__
 
-    cdef object _footprint_of(self, object pod)
-    cdef list _adapted(self, list results, object stale)
     cpdef PreparationOutcome run_pre_filter_plugins(self, object cycle_state)
     cpdef void refresh_filters(self) except *
-    @cython.locals(filtered=FilteredRows, pre=PreparationOutcome)
-    cdef void _choose_filters(self) except *
-    cdef tuple _binding(self, tuple plugins)
     @cython.locals(outcome=PreparationOutcome, count=Py_ssize_t)
     cpdef void refresh_scores(self, Sample sample=*) except *
     @cython.locals(totals=Totals)

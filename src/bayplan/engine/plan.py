@@ -116,8 +116,8 @@ class Plan:
             self.footprint = self._footprint_of(pod)
         self.pre_filters.adapt(self.specs)
         self.pre_scores.adapt(self.specs)
-        self.filtered.rules.replace(self._adapted(self.filtered.results, stale))
-        self.totals.replace(self._adapted(self.totals.results, stale))
+        self.filtered.rules.choose(self._adapted(self.filtered.results, stale))
+        self.totals.choose(self._adapted(self.totals.results, stale), self.totals.weights)
         # A scorer's error may depend on its spec.
         self._pre_score_seen = None
         self.failure = self.first_failed = self.dry_run = None
@@ -174,8 +174,7 @@ class Plan:
         if pre.skipped != self._filters_skipped:
             chosen = [plugin for plugin in self.profile.filter if plugin.name not in pre.skipped]
             results = [self._shared.result(FilterResult, plugin, self.specs[plugin.name]) for plugin in chosen]
-            # A filter without PreFilter may observe the cluster instead.
-            filtered.rules.choose(results, [True] * len(results))
+            filtered.rules.choose(results)
             self.reserve = self._binding(self.profile.reserve)
             self.pre_bind = self._binding(self.profile.pre_bind)
             self._filters_skipped = pre.skipped
@@ -242,7 +241,7 @@ class Plan:
 
     def _choose_scores(self, outcome: PreparationOutcome) -> bool:
         """Select the scorers that PreScore did not skip, with their params; return False if PreScore or a scorer failed."""
-        totals, known = self.totals, self.profile.pre_score_names
+        totals = self.totals
         self._pre_score_seen = None
         self.failure = outcome.status
         if self.failure is not None:
@@ -252,30 +251,34 @@ class Plan:
             results = [
                 self._shared.result(ScoreResult, entry.plugin, self.specs[entry.plugin.name]) for entry in chosen
             ]
-            observing = [
-                result.name not in known and not isinstance(result.plugin, PreScorePlugin) for result in results
-            ]
-            totals.choose(results, observing, [entry.weight for entry in chosen])
+            totals.choose(results, [entry.weight for entry in chosen])
             custom = [entry for entry in chosen if not type(entry.plugin).__module__.startswith("bayplan.")]
             self._has_custom_scores = bool(custom)
             self._scores_skipped = outcome.skipped
-        totals.rules.params = [
-            self._params(result, outcome.params, result.name in known, PreScorePlugin) for result in totals.results
-        ]
+        totals.rules.params = [self.score_params(result, outcome) for result in totals.results]
         for number, result in enumerate(totals.results):
-            text = result.plugin.score_error(result.spec, totals.rules.params[number])
-            if text:
-                self.failure = error(f'running Score plugins: plugin "{result.name}" failed with: {text}').by(
-                    result.name
-                )
+            self.failure = score_error(result, totals.rules.params[number])
+            if self.failure is not None:
                 return False
         self._pre_score_seen = outcome
         return True
+
+    def score_params(self, result: ScoreResult, outcome: PreparationOutcome) -> Params | None:
+        """Return the params of a scorer, given the outcome of PreScore."""
+        return self._params(result, outcome.params, result.name in self.profile.pre_score_names, PreScorePlugin)
 
     @property
     def scores_samples(self) -> bool:
         """Return whether samples may be scored: PreScore must not depend on which nodes are feasible."""
         return not self.pre_scores.reads_feasible
+
+
+def score_error(result: ScoreResult, params: Params | None) -> Status | None:
+    """Return the Error with which a scorer ends scoring before it runs, if any."""
+    text = result.plugin.score_error(result.spec, params)
+    if not text:
+        return None
+    return error(f'running Score plugins: plugin "{result.name}" failed with: {text}').by(result.name)
 
 
 def invalid_score(state: ClusterState, scores: Iterable[tuple[str, Ints]], feasible: Bools) -> Status | None:

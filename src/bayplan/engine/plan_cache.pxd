@@ -12,7 +12,3 @@ cdef class PlanCache:
     cpdef Plan plan_for(self, object profile, Pod pod)
     @cython.locals(plan=Plan)
     cdef Plan _find(self, bytes signature, object profile, object pod)
-    @cython.locals(plan=Plan, akin=Plan, stale=frozenset, keeps_footprint=bint)
-    cdef Plan _compile(self, object profile, object pod, tuple signing, bint signed)
-
-cdef object _controller_of(tuple owners)

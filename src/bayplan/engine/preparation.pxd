@@ -33,18 +33,15 @@ cdef class PreparedPlugins:
     cdef Py_ssize_t _first_changed(self, int changes, object argument) except -2
     @cython.locals(outcome=PreparationOutcome, known=bint, number=Py_ssize_t, run_count=Py_ssize_t)
     cdef PreparationOutcome _combine(self, Py_ssize_t first, int changes, object argument)
-    cdef object _reads_of(self, object plugin, object spec)
     cdef object _run(self, Py_ssize_t number, object argument)
     cdef bint _merge(self, PreparationOutcome outcome, object plugin, object answer) except -1
 
 cdef class PreFilters(PreparedPlugins):
-    cdef object _reads_of(self, object plugin, object spec)
     cdef object _run(self, Py_ssize_t number, object argument)
     cdef bint _merge(self, PreparationOutcome outcome, object plugin, object answer) except -1
 
 cdef class PreScores(PreparedPlugins):
     cdef readonly bint reads_feasible
 
-    cdef object _reads_of(self, object plugin, object spec)
     cdef object _run(self, Py_ssize_t number, object argument)
     cdef bint _merge(self, PreparationOutcome outcome, object plugin, object answer) except -1

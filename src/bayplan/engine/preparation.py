@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bayplan.base.errors import PluginError
-from bayplan.framework.plugin import Params, PreFilterPlugin, PreFilterResult, PreScorePlugin, Reads
+from bayplan.framework.plugin import Params, PreFilterPlugin, PreFilterResult, Reads
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import Code, Status, error, unresolvable
 from bayplan.state.cluster_state import ClusterState
@@ -244,11 +244,6 @@ def _no_answer(plugin: PreFilterPlugin[Any], got: str) -> PluginError:
     return PluginError(f"{plugin.name}.pre_filter", got=got, wanted=wanted, hint=hint)
 
 
-def is_static(reads: Reads) -> bool:
-    """Return whether a rule that reads this depends only on the spec and on the descriptions of nodes."""
-    return reads is Reads.NOTHING or reads is Reads.NODES
-
-
 class PreScores(PreparedPlugins):
     """The PreScore plugins of a profile.
 
@@ -275,22 +270,13 @@ class PreScores(PreparedPlugins):
         elif answer.code is _SKIP:
             outcome.skipped.add(plugin.name)
         else:
-            outcome.status = failed_pre_score(plugin, answer)
+            if answer.ok:
+                wanted = "params, or a Status that skips or fails"
+                hint = "'return ()' if there are no params"
+                raise PluginError(f"{plugin.name}.pre_score", got="a Status of Success", wanted=wanted, hint=hint)
+            outcome.status = error(f'running PreScore plugin "{plugin.name}": {answer.message}').by(plugin.name)
             return False
         return True
 
     def _record_of(self, plugin: Any, answer: Any) -> tuple[str, Code]:
         return (plugin.name, answer.code if isinstance(answer, Status) else Code.SUCCESS)
-
-
-def failed_pre_score(plugin: PreScorePlugin[Any], answer: Status) -> Status:
-    """Return the Error with which a PreScore plugin ends scoring.
-
-    Raises:
-        PluginError: the status is Success; a plugin that succeeds must return params.
-    """
-    if answer.ok:
-        wanted = "params, or a Status that skips or fails"
-        hint = "'return ()' if there are no params"
-        raise PluginError(f"{plugin.name}.pre_score", got="a Status of Success", wanted=wanted, hint=hint)
-    return error(f'running PreScore plugin "{plugin.name}": {answer.message}').by(plugin.name)

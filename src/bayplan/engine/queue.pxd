@@ -23,7 +23,6 @@ cdef class SchedulingQueue:
     cdef object __weakref__
 
     cpdef void add(self, object pod, object now_ns) except *
-    cpdef void delete(self, object pod) except *
     cpdef object new_record(self, Pod pod, object now_ns)
     @cython.locals(plugins=tuple, pod=Pod)
     cpdef void _gate(self, QueuedPod queued) except *
@@ -38,4 +37,3 @@ cdef class SchedulingQueue:
     cpdef object move_all(self, object event, object old, object new, object now_ns, object pre_check=*)
     cpdef object _move(self, object movers, object happened, object now_ns)
     cpdef void done(self, object uid) except *
-    cpdef bint _activate(self, object pod, object now_ns) except -1

@@ -6,12 +6,10 @@ from collections.abc import Callable
 
 from bayplan.engine.cycle import first_failures
 from bayplan.engine.plan import Plan
-from bayplan.engine.preparation import is_static
 from bayplan.engine.queued_pod import QueuedPod
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.plugin import PreFilterPlugin
-from bayplan.framework.profile import Profile
+from bayplan.framework.plugin import PreFilterPlugin, Reads
 
 
 class RetryPredictor:
@@ -25,13 +23,18 @@ class RetryPredictor:
     def __init__(self, scheduler: Scheduler, lowest_priority: Callable[[], int | None]) -> None:
         self._scheduler = scheduler
         self._lowest_priority = lowest_priority
-        self._simple = {name: _is_simple(profile) for name, profile in scheduler.profiles.items()}
+        # The profiles whose PostFilter plugins are all built in, so that a pod's plan determines whether it fails.
+        self._simple = {
+            name
+            for name, profile in scheduler.profiles.items()
+            if all(type(plugin).__module__.startswith("bayplan.") for plugin in profile.post_filter)
+        }
 
     def plan_of(self, queued: QueuedPod) -> Plan | None:
         """Return the plan that predicts the next attempt of a rejected pod; None if plans alone can't predict it."""
         pod = queued.pod
         name = pod.spec.scheduler_name
-        if not self._simple.get(name, False) or pod.spec.resource_claims:
+        if name not in self._simple or pod.spec.resource_claims:
             return None
         plans = self._scheduler.plans
         plan = plans.plan_for(self._scheduler.profiles[name], pod)
@@ -82,12 +85,7 @@ def _evaluates_nodes_separately(plan: Plan) -> bool:
         and (
             not part.params
             or not isinstance(part.plugin, PreFilterPlugin)
-            or is_static(part.plugin.pre_filter_reads(part.spec))
+            or part.plugin.pre_filter_reads(part.spec) in (Reads.NOTHING, Reads.NODES)
         )
         for part in parts
     )
-
-
-def _is_simple(profile: Profile) -> bool:
-    """Return whether all PostFilter plugins are built in, so that a pod's plan determines whether it fails."""
-    return all(type(plugin).__module__.startswith("bayplan.") for plugin in profile.post_filter)

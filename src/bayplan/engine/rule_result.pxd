@@ -27,12 +27,10 @@ cdef class RuleResult:
 
     @cython.locals(read=int)
     cdef void _use(self, object spec, Rule rule, object reads) except *
-    @cython.locals(rule=Rule, all_rows=bint)
+    @cython.locals(rule=Rule, all_rows=bint, count=Py_ssize_t)
     cpdef void refresh(self, object params, uint8_t[::1] feasible) except *
     @cython.locals(columns=Columns, grown=bint)
     cdef bint bind(self) except -1
-    @cython.locals(count=Py_ssize_t, place=Py_ssize_t, rows=Py_ssize_t[::1])
-    cdef void _run_missed(self) except *
     cpdef void allocate(self) except *
     cpdef void run_all(self) except *
     cpdef void run_changed(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *
@@ -69,12 +67,10 @@ cdef class ScoreResult(RuleResult):
 
 cdef class RuleSet:
     cdef public list results, params
-    cdef public bint reads_feasible
-    cdef object _shared, _point
+    cdef object _shared, _point, _pre_type
     cdef list _observing
     cdef Py_ssize_t _epochs
     cdef bint _moved
 
-    cpdef void replace(self, list results) except *
     @cython.locals(moved=bint, epochs=Py_ssize_t, number=Py_ssize_t, result=RuleResult)
     cpdef bint refresh(self, object state, uint8_t[::1] feasible) except -1

@@ -5,7 +5,7 @@ Plans whose specs for a plugin have the same key share a result (`RuleResults`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -14,6 +14,7 @@ import numpy as np
 from bayplan.framework.plugin import FilterPlugin, Params, Plugin, Reads, ScorePlugin
 from bayplan.framework.rule import FilterRule, Rule, ScoreRule
 from bayplan.framework.status import ERROR_BIT
+from bayplan.state.arrays import Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.row_log import LogReader
 
@@ -54,7 +55,6 @@ class RuleResult:
         self.incremental = self.static = self.shared = False
         self._state = state
         self._reads = -1
-        self._changes = LogReader(())
         self._version = -1
         self._capacity = -1
         self._interrupted = self._refreshes = True
@@ -101,12 +101,14 @@ class RuleResult:
             all_rows = True
         if self._refreshes and rule.refresh():
             all_rows = True
-        if all_rows:
+        count = -1 if all_rows else self._changes.take(self.columns.count)
+        if count < 0:
             self.run_all()
             self.epoch += 1
             self._changes.skip()
-        elif not self._changes.is_current():
-            self._run_missed()
+        elif count:
+            self.evaluated_rows += count
+            self.run_changed(self._changes.rows, count)
         self._interrupted = False
 
     def bind(self) -> bool:
@@ -120,16 +122,6 @@ class RuleResult:
                 grown = True
             self.rule.bind()
         return grown
-
-    def _run_missed(self) -> None:
-        """Run the rule on the rows that changed since the last time."""
-        count = self._changes.take(self.columns.count)
-        if count < 0:
-            self.run_all()
-            self.epoch += 1
-            return
-        self.evaluated_rows += count
-        self.run_changed(self._changes.rows, count)
 
     # Hooks: filter results and score results implement them.
 
@@ -261,6 +253,15 @@ class ScoreResult(RuleResult):
             row = rows[place]
             raw[row] = rule.score(row)
 
+    def normalized(self, scale: Any) -> Ints:
+        """Return int64[capacity], the normalised scores; `scale` is None if the rule does not normalise scores."""
+        if not self.score_rule.normalizes:
+            values: Ints = self.values
+            return values
+        found = np.zeros(self.columns.capacity, dtype=np.int64)
+        self.score_rule.normalize_all(scale, self.raw, found)
+        return found
+
     def is_uniform(self) -> bool:
         """Return whether all nodes have the same raw score, whatever is placed. All subsets then have the same scale."""
         if not self.static:
@@ -285,47 +286,37 @@ class RuleSet:
 
     Args:
         point: the name of the extension point in metrics.
+        pre_type: the class of plugins that have params from PreFilter or PreScore; the others observe the cluster.
         shared: the shared results; its timer measures the rules.
 
     Attributes:
         results: the results.
         params: the params of each rule, by number.
-        reads_feasible: whether the raw scores of some scorer depend on which nodes are feasible.
     """
 
-    def __init__(self, point: str, shared: RuleResults) -> None:
+    def __init__(self, point: str, pre_type: type[Plugin[Any]], shared: RuleResults) -> None:
         self.results: list[Any] = []
         self.params: list[Params | None] = []
-        self.reads_feasible = False
         self._shared = shared
         self._point = point
-        # Plugins without PreFilter or PreScore, by number: they observe the cluster instead, in every cycle.
+        self._pre_type = pre_type
+        # The numbers of the plugins that observe the cluster, in every cycle.
         self._observing: list[int] = []
         # The sum of the results' epochs, which only grow; -1 if the results have changed.
         self._epochs = -1
         self._moved = True
 
-    def choose(self, results: list[Any], observing: Sequence[bool]) -> bool:
-        """Set the results that take part; return whether they changed.
-
-        `observing`: for each result, whether its plugin observes the cluster by itself.
-        """
-        changed = results != self.results
-        if changed:
-            self.results, self._epochs, self._moved = results, -1, True
-        self.reads_feasible = _some_reads_feasible(results)
+    def choose(self, results: list[Any]) -> bool:
+        """Set the results that take part; return whether they are other ones than before."""
+        if results == self.results:
+            return False
+        self.results, self._epochs, self._moved = results, -1, True
         self._observing = [
             number
             for number, result in enumerate(results)
-            if observing[number] and type(result.plugin).observe is not Plugin.observe
+            if not isinstance(result.plugin, self._pre_type) and type(result.plugin).observe is not Plugin.observe
         ]
-        return changed
-
-    def replace(self, results: list[Any]) -> None:
-        """Replace the results of some plugins by those for new specs; the plugins stay the same."""
-        if results != self.results:
-            self.results, self._epochs = results, -1
-        self.reads_feasible = _some_reads_feasible(results)
+        return True
 
     def refresh(self, state: Any, feasible: Any) -> bool:
         """Update all results; return whether a rule ran on all rows, or the results that take part changed.
@@ -349,10 +340,6 @@ class RuleSet:
         moved = moved or epochs != self._epochs
         self._moved, self._epochs = False, epochs
         return moved
-
-
-def _some_reads_feasible(results: list[Any]) -> bool:
-    return any(getattr(result.rule, "reads_feasible", False) for result in results)
 
 
 class RuleResults:

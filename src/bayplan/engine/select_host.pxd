@@ -25,7 +25,6 @@ cdef class NodeSampling:
     cdef Sample _sample
 
     cpdef Py_ssize_t wanted(self, object profile_percentage, Py_ssize_t count, bint scoring) except -1
-    cpdef bint wants_all(self, object profile_percentage) except -1
     @cython.locals(
         count=Py_ssize_t, visits=Py_ssize_t[::1], chosen=Py_ssize_t[::1], found=Py_ssize_t, visited=Py_ssize_t,
         place=Py_ssize_t, start=Py_ssize_t, end=Py_ssize_t, row=Py_ssize_t, sample=Sample,

@@ -105,10 +105,6 @@ class NodeSampling:
         percentage = self.percentage_of_nodes_to_score if profile_percentage is None else profile_percentage
         return num_feasible_nodes_to_find(percentage, count)
 
-    def wants_all(self, profile_percentage: int | None) -> bool:
-        """Return whether a search visits all nodes, whatever the size of the cluster."""
-        return (self.percentage_of_nodes_to_score if profile_percentage is None else profile_percentage) >= 100
-
     def search(self, order: Index, feasible: Any, wanted: int) -> Sample:
         """Visit rows (intp) from the rotating start until more than `wanted` of them are feasible (uint8[capacity]).
 

@@ -27,11 +27,9 @@ cdef class Totals:
     cdef Py_ssize_t _node_position
     cdef int64_t _level, _floor
     cdef Py_ssize_t _combined, _flips
-    cdef bint _stale
+    cdef bint _stale, _reads_feasible
     cdef int64_t _loaded
 
-    @cython.locals(number=Py_ssize_t)
-    cpdef void replace(self, list results) except *
     @cython.locals(
         filtered=FilteredRows, flags=uint8_t[::1], whole=bint, count=Py_ssize_t,
     )
@@ -47,15 +45,15 @@ cdef class Totals:
         result=ScoreResult, level=int64_t, weight=int64_t,
     )
     cdef void _sum_all(self) except *
-    cdef void _allocate(self) except *
     @cython.locals(level=int64_t, number=Py_ssize_t, place=Py_ssize_t, result=ScoreResult)
     cdef int64_t _choose_varying(self) except? -9223372036854775807
     @cython.locals(alive=uint8_t[::1], row=Py_ssize_t, raw=int64_t)
     cdef int64_t _normalized_level(self, ScoreResult result, object scale) except? -9223372036854775807
-    @cython.locals(total=int64_t[::1], loaded=int64_t, place=Py_ssize_t)
+    @cython.locals(
+        total=int64_t[::1], loaded=int64_t, place=Py_ssize_t, row=Py_ssize_t, after=int64_t, score=int64_t, before=int64_t, number=Py_ssize_t,
+        result=ScoreResult,
+    )
     cdef void _sum_rows(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *
-    @cython.locals(after=int64_t, score=int64_t, before=int64_t, number=Py_ssize_t, result=ScoreResult)
-    cdef void _sum(self, Py_ssize_t row) except *
     @cython.locals(number=Py_ssize_t, result=ScoreResult)
     cdef bint _rescales_samples(self) except -1
     @cython.locals(marks=uint8_t[::1], rows=Py_ssize_t[::1], place=Py_ssize_t, row=Py_ssize_t)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from bayplan.engine.filtered_rows import FilteredRows
 from bayplan.engine.rule_result import RuleResults, RuleSet, ScoreResult
 from bayplan.engine.select_host import NO_TOTALS, BestRows, Sample, Ties
+from bayplan.framework.plugin import PreScorePlugin
 from bayplan.state.arrays import Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.row_log import LogReader
@@ -29,7 +29,7 @@ class Totals:
     """
 
     def __init__(self, state: ClusterState, shared: RuleResults, filtered: FilteredRows, floor: int) -> None:
-        self.rules = RuleSet("Score", shared)
+        self.rules = RuleSet("Score", PreScorePlugin, shared)
         self.weights: list[int] = []
         self.scales: list[Any] = []
         self.total: Ints = NO_TOTALS
@@ -48,6 +48,8 @@ class Totals:
         self._numbers: list[int] = []
         self._weights: Any = NO_TOTALS
         self._level = 0
+        # Whether the raw scores of some scorer depend on which nodes are feasible.
+        self._reads_feasible = False
         # By scorer: the normalised score if the scale makes it equal on all rows, else -1; and the epoch of the result.
         self._levels: list[int] = []
         self._epochs: list[int] = []
@@ -62,22 +64,14 @@ class Totals:
         """Return the results of the scorers that take part, in order."""
         return self.rules.results
 
-    def choose(self, results: list[Any], observing: Sequence[bool], weights: list[int]) -> None:
+    def choose(self, results: list[ScoreResult], weights: list[int]) -> None:
         """Set the scorers that take part."""
-        if self.rules.choose(results, observing) or weights != self.weights:
+        self._reads_feasible = any(result.score_rule.reads_feasible for result in results)
+        if self.rules.choose(results) or weights != self.weights:
             self.weights = weights
             self.scales = [None] * len(results)
             self._levels, self._epochs = [-1] * len(results), [-1] * len(results)
             self._stale = True
-
-    def replace(self, results: list[Any]) -> None:
-        """Replace the results of some plugins by those for new specs; the plugins stay the same."""
-        for number in range(len(results)):
-            if results[number] is not self.rules.results[number]:
-                self.scales[number] = None
-                self._levels[number] = self._epochs[number] = -1
-                self._stale = True
-        self.rules.replace(results)
 
     def refresh(self, sample: Sample | None = None) -> None:
         """Run the scorers on the changed rows, and update the totals.
@@ -87,16 +81,14 @@ class Totals:
         """
         filtered = self._filtered
         flags = filtered.flags
-        if sample is not None and self.rules.reads_feasible:
+        if sample is not None and self._reads_feasible:
             flags = self._mark(sample)
         whole = self._stale or self._combined != filtered.combined
         self._stale = True
         self.rules.refresh(self._state, flags)
         if sample is not None and self._rescales_samples():
             self.sampled += 1
-            if not self.rules.reads_feasible:
-                flags = self._mark(sample)
-            self._rescale(flags, False)
+            self._rescale(self._mark(sample), False)
             self._sum_sample(sample)
             return
         count = self._changes.take(self._columns.count)
@@ -210,39 +202,29 @@ class Totals:
             loaded ^= total[rows[place]]
         self._loaded = loaded
         for place in range(count):
-            self._sum(rows[place])
-
-    def _sum(self, row: int) -> None:
-        """Sum up the scores of one row."""
-        after = -1
-        if self._filtered.flags[row]:
-            after = self._level
-            for number in range(len(self._varying)):
-                result = self._varying[number]
-                score = result.raw[row]
-                if result.score_rule.normalizes:
-                    score = result.score_rule.normalize(self.scales[self._numbers[number]], score, row)
-                after += self._weights[number] * score
-        before = self._total[row]
-        if after != before:
-            self._total[row] = after
-            self._best.update(row, before, after)
+            row, after = rows[place], -1
+            if self._filtered.flags[row]:
+                after = self._level
+                for number in range(len(self._varying)):
+                    result = self._varying[number]
+                    score = result.raw[row]
+                    if result.score_rule.normalizes:
+                        score = result.score_rule.normalize(self.scales[self._numbers[number]], score, row)
+                    after += self._weights[number] * score
+            before = total[row]
+            if after != before:
+                total[row] = after
+                self._best.update(row, before, after)
 
     def normalized(self, number: int) -> Ints:
         """Return int64[capacity], the normalised scores of one scorer."""
-        result = self.results[number]
-        if not result.score_rule.normalizes:
-            values: Ints = result.values
-            return values
-        found = np.zeros(self._columns.capacity, dtype=np.int64)
-        result.score_rule.normalize_all(self.scales[number], result.raw, found)
-        return found
+        return self.results[number].normalized(self.scales[number])
 
     # Samples.
 
     def _rescales_samples(self) -> bool:
         """Return whether some scorer normalises a sample differently from all feasible nodes."""
-        if self.rules.reads_feasible:
+        if self._reads_feasible:
             return True
         for number in range(len(self.rules.results)):
             result: ScoreResult = self.rules.results[number]

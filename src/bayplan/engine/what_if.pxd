@@ -9,11 +9,12 @@ from bayplan.state.pod_moves cimport PodMoves
 
 cdef class Trial:
     cdef Plan _plan
-    cdef list _numbers, _parts, _moving
+    cdef list _parts
     cdef public PodMoves moves
 
-    @cython.locals(number=Py_ssize_t, part=FilterResult, reads_pods=bint)
-    cdef bint _choose_filters(self, list parts) except -1
+    @cython.locals(part=FilterResult, reads_pods=bint)
+    cdef bint _reads_pods(self) except -1
+
     @cython.locals(number=Py_ssize_t, part=FilterResult, verdict=int)
     cpdef Py_ssize_t first_failure(self, Py_ssize_t row) except -2
     @cython.locals(length=Py_ssize_t)
@@ -27,7 +28,6 @@ cdef class ChangedRows:
     cdef Py_ssize_t _own_row
     cdef object _version
 
-    cpdef void forget(self) except *
     @cython.locals(
         filtered=FilteredRows, all_rows=bint, part=FilterResult, own_row=Py_ssize_t, count=Py_ssize_t, changed=Py_ssize_t[::1],
         rows=dict, number=Py_ssize_t, row=Py_ssize_t,

@@ -10,7 +10,6 @@ from collections.abc import Hashable, Sequence
 
 from bayplan.engine.nominated_pods import NominatedPods
 from bayplan.engine.plan import Plan
-from bayplan.engine.rule_result import FilterResult
 from bayplan.state.pod_info import PodInfo
 from bayplan.state.pod_moves import PodMoves
 from bayplan.state.row_log import LogReader, RowLog
@@ -28,24 +27,14 @@ class Trial:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        # `_numbers`: the numbers of the filters that can fail on some row, in order. `_parts`: these filters.
-        # `_moving`: the filters whose verdicts placements can change.
-        self._numbers: list[int] = []
-        self._parts: list[FilterResult] = []
-        self._moving: list[FilterResult] = []
-        self.moves = PodMoves(plan.state, with_pods=self._choose_filters(plan.filtered.results))
+        self._parts = plan.filtered.results
+        self.moves = PodMoves(plan.state, with_pods=self._reads_pods())
 
-    def _choose_filters(self, parts: list[FilterResult]) -> bool:
-        """Choose the filters to run; return whether one of them may read single pods, not just logged columns."""
+    def _reads_pods(self) -> bool:
+        """Return whether a filter whose verdicts can change may read single pods, not just logged columns."""
         reads_pods = False
-        for number in range(len(parts)):
-            part = parts[number]
-            if part.failing or not part.static:
-                self._numbers.append(number)
-                self._parts.append(part)
-            if not part.static:
-                self._moving.append(part)
-                reads_pods = reads_pods or part.rule.reads_pods or not part.incremental
+        for part in self._parts:
+            reads_pods = reads_pods or (not part.static and (part.rule.reads_pods or not part.incremental))
         return reads_pods
 
     def first_failure(self, row: int) -> int:
@@ -58,7 +47,7 @@ class Trial:
                 part.rule.after_changes(part.params)
                 verdict = part.filter_rule.filter(row)
             if verdict:
-                return (self._numbers[number] << 16) | int(verdict)
+                return (number << 16) | int(verdict)
         return -1
 
     def first_failure_with(self, row: int, pods: Sequence[PodInfo]) -> int:
@@ -75,8 +64,9 @@ class Trial:
     def close(self) -> None:
         """Move all pods back, and restore the state that rules see."""
         self.moves.undo()
-        for part in self._moving:
-            part.rule.after_undo(part.params)
+        for part in self._parts:
+            if not part.static:
+                part.rule.after_undo(part.params)
 
 
 def first_failure_with(plan: Plan, row: int, pods: Sequence[PodInfo]) -> int:
@@ -89,11 +79,14 @@ def first_failure_with(plan: Plan, row: int, pods: Sequence[PodInfo]) -> int:
 
 
 class ChangedRows:
-    """Finds the rows on which a plan's verdicts, including nominated pods, may have changed, from the change logs."""
+    """Finds the rows on which a plan's verdicts, including nominated pods, may have changed, from the change logs.
 
-    def __init__(self, plan: Plan, nominations: RowLog) -> None:
+    `logs`: the rows whose nominations changed, and any other rows.
+    """
+
+    def __init__(self, plan: Plan, *logs: RowLog) -> None:
         self._plan = plan
-        self._changes = LogReader([nominations, plan.state.usage_log])
+        self._changes = LogReader([plan.state.usage_log, *logs])
         self._version: Hashable = None
         self._own_row = -1
 

@@ -1,4 +1,4 @@
-"""A set of rules knows whether one of its rules reads the feasible nodes, even after results were replaced."""
+"""The result of a rule: when the rule is refreshed and runs."""
 
 from __future__ import annotations
 
@@ -8,27 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayplan.engine.rule_result import FilterResult, RuleSet
+from bayplan.engine.rule_result import FilterResult
 from bayplan.framework.plugin import Reads
 from bayplan.framework.rule import FilterRule
 from bayplan.state.columns import Columns
 from tests.engine.recorders import make_scheduler
-
-
-def _result(*, reads_feasible: bool) -> Any:
-    return SimpleNamespace(rule=SimpleNamespace(reads_feasible=reads_feasible), plugin=SimpleNamespace())
-
-
-def test_replaced_results_update_reads_feasible() -> None:
-    rules = RuleSet("Score", SimpleNamespace(timer=None))  # type: ignore[arg-type]
-    plain, reading = _result(reads_feasible=False), _result(reads_feasible=True)
-    found = []
-    rules.choose([plain], [False])
-    found.append(rules.reads_feasible)
-    for result in (reading, plain):
-        rules.replace([result])
-        found.append(rules.reads_feasible)
-    assert found == [False, True, False]
 
 
 class Outdated(FilterRule):
