@@ -91,17 +91,17 @@ def test_a_failed_binding_is_undone_and_the_pod_is_requeued(how: dict[str, str],
 
 
 @pytest.mark.parametrize(
-    ("binds_skipped", "answer", "called"),
+    ("binds_skipped_pods", "answer", "called"),
     [
         pytest.param(True, SKIP, True, id="by default, even if PreFilter skipped the pod"),
         pytest.param(False, SKIP, False, id="not if the plugin declares that it has nothing to do then"),
         pytest.param(False, PROCEED, True, id="if PreFilter did not skip the pod"),
     ],
 )
-def test_reserve_and_pre_bind_of_a_plugin_run(*, binds_skipped: bool, answer: object, called: bool) -> None:
+def test_reserve_and_pre_bind_of_a_plugin_run(*, binds_skipped_pods: bool, answer: object, called: bool) -> None:
     log: Log = []
     recorder = make_recorder("A", log, {"pre_filter": answer})
-    recorder.binds_skipped = binds_skipped
+    recorder.binds_skipped_pods = binds_skipped_pods
     scheduler = make_scheduler(recorder, nodes=("n1",))
     scheduler.handle(None, make_pod("p").obj(), 0)
     scheduler.schedule_one(0)

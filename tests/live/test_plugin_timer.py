@@ -71,7 +71,7 @@ def test_each_plugin_and_extension_point_is_timed_once_per_cycle() -> None:
     assert reported.plugins["NodeResourcesFit", "Score"] == ["Success"]
     assert reported.plugins["NodeResourcesBalancedAllocation", "Score"] == ["Success"]
     assert reported.plugins["DefaultBinder", "Bind"] == ["Success"]
-    assert {"PreFilter", "Filter", "PreScore", "Score", "Bind"} <= reported.points.keys()
+    assert {"PreFilter", "Filter", "PreScore", "Score", "Reserve", "PreBind", "Bind"} <= reported.points.keys()
     assert all(len(statuses) == 1 for statuses in [*reported.plugins.values(), *reported.points.values()])
     of_plugins = reported.plugin_seconds
     # Normalizing is a part of the duration of Score.

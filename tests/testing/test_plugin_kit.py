@@ -306,7 +306,7 @@ class ForgetsFreedRows(Right):
 
 
 class Reserves(PreFilterPlugin[PodSpec], ReservePlugin[PodSpec]):
-    binds_skipped = False
+    binds_skipped_pods = False
 
     def compile(self, pod: Pod, cluster: ClusterState) -> PodSpec:
         return PodSpec(pod.metadata.name, pod, 0)
@@ -360,7 +360,7 @@ BROKEN = [
     (ArrayAsParams, "the params of observe() is not hashable"),
     (Breaks, "KeyError in filter_node()"),
     (ForgetsFreedRows, "AttributeError in "),
-    (Reserves, "binds_skipped is False, so reserve() would not be called, but it returned"),
+    (Reserves, "binds_skipped_pods is False, so reserve() would not be called, but it returned"),
     (NodeNoText, "expected None, a string or a Status, got False"),
 ]
 

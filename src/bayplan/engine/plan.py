@@ -124,7 +124,7 @@ class Plan:
         self.histories = {}
 
     def share_results(self) -> None:
-        """Let other plans use the results of this plan, which is not adapted any more."""
+        """Share the results of this plan, which is never adapted again, with other plans."""
         for result in (*self.filtered.results, *self.totals.results):
             self._shared.share(result)
 
@@ -148,6 +148,7 @@ class Plan:
                     known = type(result)(result.plugin, spec, self.state)
                 elif known is None:
                     result.adapt(spec)
+                    self._shared.adapted += 1
                     known = result
                 found.append(known)
         return found
@@ -186,7 +187,7 @@ class Plan:
     def _binding(self, plugins: tuple[P, ...]) -> tuple[P, ...]:
         """Return the Reserve or PreBind plugins without those that have nothing to do, because PreFilter skipped them."""
         skipped = self.pre.skipped
-        return tuple([plugin for plugin in plugins if plugin.binds_skipped or plugin.name not in skipped])
+        return tuple([plugin for plugin in plugins if plugin.binds_skipped_pods or plugin.name not in skipped])
 
     def _params(self, result: RuleResult, known: Mapping[str, Params], ran: bool, pre_type: type) -> Params | None:
         """Return a rule's params from PreFilter or PreScore, if that `ran`, or else what the plugin observes."""

@@ -137,7 +137,8 @@ class PlanCache:
         owners = metadata.owner_references
         controller = _controller_of(owners) if owners else None
         kind = self._encode((profile.scheduler_name, metadata.namespace, metadata.labels, controller, _kind_of(spec)))
-        akin = self._kinds.get(kind)
+        # If a plugin raises while a plan is adapted, the plan must not be found again.
+        akin = self._kinds.pop(kind, None)
         self.compiled += 1
         if akin is None:
             plan = Plan(profile, pod, self._state, self._results)
@@ -154,8 +155,7 @@ class PlanCache:
                 specs = {name: spec for name, spec in akin.specs.items() if name not in stale}
                 plan = Plan(profile, pod, self._state, self._results, specs)
         plan.signing, plan.signed = signing, signed
-        if plan is not akin:
-            self._kinds[kind] = plan
+        self._kinds[kind] = plan
         return plan
 
 

@@ -68,7 +68,7 @@ class PreparedPlugins:
         self._specs: list[Any] = [None] * count
         self._answers: list[Any] = [_UNKNOWN] * count
         self._reads = [0] * count
-        # Whether the last result is that for another spec.
+        # Whether the last result belongs to an earlier spec.
         self._adapted = [False] * count
         self._all_reads = 0
         # The outcome, and the number of plugins that ran for it.

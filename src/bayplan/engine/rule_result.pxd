@@ -31,6 +31,7 @@ cdef class RuleResult:
     cpdef void refresh(self, object params, uint8_t[::1] feasible) except *
     @cython.locals(columns=Columns, grown=bint)
     cdef bint bind(self) except -1
+    cpdef void adapt(self, object spec) except *
     cpdef void allocate(self) except *
     cpdef void run_all(self) except *
     cpdef void run_changed(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *
@@ -41,6 +42,7 @@ cdef class FilterResult(RuleResult):
     cdef public Py_ssize_t failing
     cdef public bint has_errors
 
+    cpdef void adapt(self, object spec) except *
     cpdef void allocate(self) except *
     cpdef void run_all(self) except *
     @cython.locals(codes=uint16_t[::1], failing=cython.int, found=cython.int, row=Py_ssize_t)
@@ -57,6 +59,7 @@ cdef class ScoreResult(RuleResult):
 
     @cython.locals(rule=ScoreRule)
     cpdef void refresh(self, object params, uint8_t[::1] feasible) except *
+    cpdef void adapt(self, object spec) except *
     cpdef void allocate(self) except *
     cpdef void run_all(self) except *
     @cython.locals(raw=int64_t[::1], rule=ScoreRule, loaded=int64_t, place=Py_ssize_t, row=Py_ssize_t)
@@ -69,6 +72,9 @@ cdef class RuleSet:
     cdef public list results, params
     cdef object _shared, _point, _pre_type
     cdef list _observing
+    cdef bint _observes_only_nodes
+    cdef RowLog _node_log
+    cdef Py_ssize_t _node_position
     cdef Py_ssize_t _epochs
     cdef bint _moved
 

@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from bayplan.base.errors import PluginError
 from bayplan.framework.plugin import FilterPlugin, Params, Plugin, Reads, ScorePlugin
 from bayplan.framework.rule import FilterRule, Rule, ScoreRule
 from bayplan.framework.status import ERROR_BIT
@@ -125,6 +126,12 @@ class RuleResult:
 
     # Hooks: filter results and score results implement them.
 
+    def adapt(self, spec: Any) -> None:
+        """Compute the results for another spec of the plugin from now on, beginning with a run on every row.
+
+        Only for a result that is not shared. The params stay until the next `refresh`.
+        """
+
     def allocate(self) -> None:
         """Allocate `values` with an element for each row; the rule then runs on every row."""
 
@@ -158,9 +165,12 @@ class FilterResult(RuleResult):
         self.adapt(spec)
 
     def adapt(self, spec: Any) -> None:
-        """Compute the verdicts for another spec of the plugin from now on; no other plan may use this result."""
-        self.filter_rule = self.plugin.filter_rule(spec, self._state)
-        self._use(spec, self.filter_rule, self.plugin.reads)
+        """See `RuleResult.adapt`."""
+        rule = self.plugin.filter_rule(spec, self._state)
+        if not isinstance(rule, FilterRule):
+            raise _no_rule(self.plugin, "filter", rule)
+        self.filter_rule = rule
+        self._use(spec, rule, self.plugin.reads)
 
     def allocate(self) -> None:
         """Allocate `values` with an element for each row."""
@@ -214,9 +224,12 @@ class ScoreResult(RuleResult):
         self.adapt(spec)
 
     def adapt(self, spec: Any) -> None:
-        """Compute the scores for another spec of the plugin from now on; no other plan may use this result."""
-        self.score_rule = self.plugin.score_rule(spec, self._state)
-        self._use(spec, self.score_rule, self.plugin.score_reads(spec))
+        """See `RuleResult.adapt`."""
+        rule = self.plugin.score_rule(spec, self._state)
+        if not isinstance(rule, ScoreRule):
+            raise _no_rule(self.plugin, "score", rule)
+        self.score_rule = rule
+        self._use(spec, rule, self.plugin.score_reads(spec))
 
     def allocate(self) -> None:
         """Allocate `values` with an element for each row."""
@@ -281,6 +294,11 @@ class ScoreResult(RuleResult):
         return True
 
 
+def _no_rule(plugin: Plugin[Any], method: str, got: object) -> PluginError:
+    hint = f"'return super().{method}_rule(spec, cluster)' if {method}() evaluates the nodes"
+    return PluginError(f"{plugin.name}.{method}_rule", got=repr(got), wanted=f"a {method.title()}Rule", hint=hint)
+
+
 class RuleSet:
     """Results of filters or of scorers, in the order of the profile.
 
@@ -300,14 +318,18 @@ class RuleSet:
         self._shared = shared
         self._point = point
         self._pre_type = pre_type
-        # The numbers of the plugins that observe the cluster, in every cycle.
+        # The numbers of the plugins that observe the cluster: in every cycle, or only after a change of nodes.
         self._observing: list[int] = []
+        self._observes_only_nodes = False
+        self._node_log = shared.node_log
+        self._node_position = -1
         # The sum of the results' epochs, which only grow; -1 if the results have changed.
         self._epochs = -1
         self._moved = True
 
     def choose(self, results: list[Any]) -> bool:
-        """Set the results that take part; return whether they are other ones than before."""
+        """Set the results that take part, some with new specs; return whether they are other ones than before."""
+        self._node_position = -1
         if results == self.results:
             return False
         self.results, self._epochs, self._moved = results, -1, True
@@ -316,6 +338,9 @@ class RuleSet:
             for number, result in enumerate(results)
             if not isinstance(result.plugin, self._pre_type) and type(result.plugin).observe is not Plugin.observe
         ]
+        self._observes_only_nodes = not any(
+            self.results[number].plugin.pre_reads & ~Reads.NODES for number in self._observing
+        )
         return True
 
     def refresh(self, state: Any, feasible: Any) -> bool:
@@ -326,9 +351,11 @@ class RuleSet:
         # If a plugin raises, everything is combined again the next time.
         moved, self._moved = self._moved, True
         timer = self._shared.timer
-        for number in self._observing:
-            result: RuleResult = self.results[number]
-            self.params[number] = result.plugin.observe(result.spec, state)
+        if not self._observes_only_nodes or self._node_position != self._node_log.end:
+            for number in self._observing:
+                result: RuleResult = self.results[number]
+                self.params[number] = result.plugin.observe(result.spec, state)
+            self._node_position = self._node_log.end
         epochs = 0
         for number in range(len(self.results)):
             result = self.results[number]
@@ -346,12 +373,16 @@ class RuleResults:
     """The results that plans share; they live as long as any plan refers to them.
 
     Attributes:
+        adapted: number of results that were adapted to another spec; for measurements.
+        node_log: the log of changed nodes.
         timer: None, or a function that is called with (plugin, extension point), a function and its arguments; it calls
             that function and adds the time to that plugin and point.
     """
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
+        self.adapted = 0
+        self.node_log = state.node_log
         self.timer: Callable[..., object] | None = None
         self._known: WeakValueDictionary[tuple[type[RuleResult], int, Hashable], RuleResult] = WeakValueDictionary()
 
@@ -369,7 +400,7 @@ class RuleResults:
         return found
 
     def share(self, result: RuleResult) -> None:
-        """Let other plans use a result from now on, so that it is not adapted any more."""
+        """Share a result with other plans; a shared result is never adapted."""
         if not result.shared:
             result.shared = True
             self._known[type(result), id(result.plugin), result.spec.key] = result

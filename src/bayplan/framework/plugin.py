@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Flag, auto
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from bayplan.framework.array_rule import ArrayFilterRule, ArrayScoreRule, NormalizedArrayRule
 from bayplan.framework.cycle_state import CycleState
@@ -96,19 +96,22 @@ REPLACED = {
 """Names that plugins and rules used in earlier versions, with a hint on their replacement."""
 
 
+_BINDING_METHODS = ("reserve", "unreserve", "reserved", "pre_bind", "updates")
+
+
 class Plugin(Generic[S]):
     """Base of every plugin. `S` is the type of its spec.
 
     Class attributes:
         name: the name in configurations and messages.
         reads: the data that `filter` and `score` read; see `Reads`.
-        pre_reads: the data that `pre_filter` and `pre_score` read. With NOTHING, they run once per spec instead of once
-            per cycle.
+        pre_reads: the data that `pre_filter`, `pre_score` and `observe` read. With NOTHING, they run once per spec, and
+            after changes of nodes, instead of once per cycle.
         compiles_requests: whether `compile` reads requests and claims of containers, or the pod's resource claims;
             otherwise, pods that differ only in these share a spec.
         compiles_volumes: the same for the pod's volumes.
-        binds_skipped: whether Reserve and PreBind must run even for pods that the plugin's PreFilter skipped; they are
-            called for every pod unless the plugin declares that they would do nothing.
+        binds_skipped_pods: whether Reserve and PreBind run even for pods that the plugin's PreFilter skipped. A class may
+            declare False if they would do nothing for such pods; a subclass that overrides them declares it again.
         sums_in_pre_filter, sums_in_pre_score: how often upstream's plugin sums a pod's requests, including pod-level
             ones, at that extension point.
         earlier_sums: how often the plugins of the profile did so before PreScore; set by the profile.
@@ -120,11 +123,18 @@ class Plugin(Generic[S]):
     pre_reads: ClassVar[Reads] = Reads.EVERYTHING
     compiles_requests: ClassVar[bool] = True
     compiles_volumes: ClassVar[bool] = True
-    binds_skipped: ClassVar[bool] = True
+    binds_skipped_pods: ClassVar[bool] = True
     partial: ClassVar[bool] = False
     sums_in_pre_filter: int = 0
     sums_in_pre_score: int = 0
     earlier_sums: int = 0
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        bodies = [vars(base) for base in cls.__mro__]
+        declared = next(place for place, body in enumerate(bodies) if "binds_skipped_pods" in body)
+        if any(method in body for body in bodies[:declared] for method in _BINDING_METHODS):
+            cls.binds_skipped_pods = True
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         self.arguments = arguments

@@ -174,11 +174,17 @@ def _described(wanted: object) -> str:
 
 
 def _filter_rule(runner: PluginRunner, plugin: str, function: Callable[..., FilterRule], *arguments: Any) -> FilterRule:
-    return GuardedFilterRule(runner.call(plugin, "Filter", function, *arguments), runner, plugin)
+    rule = runner.call(plugin, "Filter", function, *arguments)
+    if not isinstance(rule, FilterRule):
+        raise PluginFailure(plugin, "Filter", f"filter_rule() returned {rule!r:.80}, expected a FilterRule")
+    return GuardedFilterRule(rule, runner, plugin)
 
 
 def _score_rule(runner: PluginRunner, plugin: str, function: Callable[..., ScoreRule], *arguments: Any) -> ScoreRule:
-    return GuardedScoreRule(runner.call(plugin, "Score", function, *arguments), runner, plugin)
+    rule = runner.call(plugin, "Score", function, *arguments)
+    if not isinstance(rule, ScoreRule):
+        raise PluginFailure(plugin, "Score", f"score_rule() returned {rule!r:.80}, expected a ScoreRule")
+    return GuardedScoreRule(rule, runner, plugin)
 
 
 def _events(

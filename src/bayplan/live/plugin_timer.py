@@ -15,8 +15,10 @@ from threading import get_ident
 from typing import Any, Protocol, cast
 
 from bayplan.engine.actions import CycleReport
+from bayplan.engine.records import Outcome
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.plugin import Plugin
+from bayplan.framework.profile import Profile
 from bayplan.framework.status import Code, Status
 from bayplan.live.engine_calls import EngineCalls
 
@@ -104,8 +106,18 @@ class PluginTimer(EngineCalls):
                 for name in timed:
                     del own[name]
                 own.update(before)
-        self._report(report.pod.spec.scheduler_name if report is not None else "")
+        profile = report.pod.spec.scheduler_name if report is not None else ""
+        if report is not None and report.outcome is Outcome.SCHEDULED:
+            self._add_skipped(scheduler.profiles[profile])
+        self._report(profile)
         return report
+
+    def _add_skipped(self, profile: Profile) -> None:
+        """Add the Reserve and PreBind plugins that were not called because they had nothing to do, as upstream does."""
+        for point, plugins in (("Reserve", profile.reserve), ("PreBind", profile.pre_bind)):
+            for plugin in plugins:
+                if not plugin.binds_skipped_pods:
+                    self._seconds.setdefault((plugin.name, point), 0.0)
 
     def _methods_of(self, plugin: Plugin[Any]) -> tuple[dict[str, object], dict[str, object], dict[str, object]]:
         """Return the plugin's attributes, the timed methods to set in them, and the attributes that these replace."""

@@ -223,10 +223,10 @@ def hints_answer(make: Make, sample: SampleCluster) -> None:
 
 
 def skipped_pods_need_no_binding(make: Make, sample: SampleCluster) -> None:
-    """With ``binds_skipped = False``, Reserve and PreBind do nothing for pods that PreFilter skipped."""
+    """With ``binds_skipped_pods = False``, Reserve and PreBind do nothing for pods that PreFilter skipped."""
     subject = make(sample)
     plugin, pod = subject.plugin, subject.pod
-    if plugin.binds_skipped or not skips(subject.pre_filter()):
+    if plugin.binds_skipped_pods or not skips(subject.pre_filter()):
         return
     state, node_name = CycleState(), subject.name(subject.rows[0])
     calls: list[tuple[str, Any]] = []
@@ -239,8 +239,8 @@ def skipped_pods_need_no_binding(make: Make, sample: SampleCluster) -> None:
     for method, answer in calls:
         if not (answer.ok if isinstance(answer, Status) else not answer):
             raise PluginFault(
-                f"PreFilter skips the pod and binds_skipped is False, so {method}() would not be called, but it returned "
-                f"{answer!r}; remove binds_skipped = False"
+                f"PreFilter skips the pod and binds_skipped_pods is False, so {method}() would not be called, but it returned "
+                f"{answer!r}; remove binds_skipped_pods = False"
             )
 
 

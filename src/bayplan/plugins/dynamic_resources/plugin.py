@@ -93,7 +93,7 @@ class DynamicResources(
     """Rejects nodes where a pod's claims can't be allocated or used. Arguments: `DynamicResourcesArgs`."""
 
     name = "DynamicResources"
-    binds_skipped = False
+    binds_skipped_pods = False
     reads = Reads.NODES
     pre_reads = Reads.OBJECTS
     compiles_volumes = False

@@ -89,7 +89,7 @@ class VolumeBinding(
     """
 
     name = "VolumeBinding"
-    binds_skipped = False
+    binds_skipped_pods = False
     reads_feasible = False
     reads = Reads.NODES
     pre_reads = Reads.OBJECTS
