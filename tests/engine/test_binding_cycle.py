@@ -13,7 +13,7 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ASSIGNED_POD_DELETE
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import PROCEED, PermitPlugin, PreBindPlugin, ReservePlugin
-from bayplan.framework.status import SKIP, SUCCESS, Code, Status
+from bayplan.framework.status import SKIP, SUCCESS, Code, Status, unschedulable
 from bayplan.objects.meta import KubernetesObject, ObjectMeta
 from bayplan.objects.pod import Pod
 from bayplan.objects.storage import PersistentVolume
@@ -108,6 +108,56 @@ def test_reserve_and_pre_bind_of_a_plugin_run(*, binds_skipped_pods: bool, answe
     scheduler.binding_failed(P, CONFLICT, SECOND)
     points = [point for _, point, *_ in log if point in ("reserve", "pre_bind", "unreserve")]
     assert points == (["reserve", "pre_bind", "unreserve"] if called else [])
+
+
+class TakesNothing(ReservePlugin[None]):
+    name = "TakesNothing"
+    binds_skipped_pods = False
+
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        return SUCCESS
+
+
+class TakesSomething(TakesNothing):
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        return unschedulable()
+
+
+class Described(TakesNothing):
+    name = "Described"
+
+
+class OnlyPreBind(PreBindPlugin[None]):
+    def updates(self, state: CycleState) -> list[KubernetesObject]:
+        return []
+
+
+class AlsoPreBind(OnlyPreBind, TakesNothing):
+    """Has a method of a base that does not declare it."""
+
+
+def test_a_declaration_about_reserve_and_pre_bind_does_not_hold_for_methods_of_a_subclass() -> None:
+    kinds = (TakesNothing, Described, TakesSomething, AlsoPreBind)
+    assert [kind.binds_skipped_pods for kind in kinds] == [False, False, True, True]
+
+
+def test_pods_that_wait_at_permit_are_rolled_back_by_the_plugins_of_their_own_cycle() -> None:
+    log: Log = []
+    recorder = make_recorder("A", log, {"pre_filter": SKIP, "permit": (Status(Code.WAIT), SECOND)})
+    recorder.binds_skipped_pods = False
+    scheduler = make_scheduler(recorder, in_tree=("NodeResourcesFit",), nodes=("n1",))
+    scheduler.handle(None, make_pod("p").req(cpu="1m").obj(), 0)
+    scheduler.schedule_one(0)
+    # The plan is adapted to a pod that PreFilter does not skip.
+    recorder.says = {"permit": (Status(Code.WAIT), SECOND)}
+    scheduler.handle(None, make_pod("q").req(cpu="2m").obj(), 0)
+    scheduler.schedule_one(0)
+    for name in "pq":
+        scheduler.reject_waiting_pod(f"default/{name}", unschedulable("no"), 0)
+    assert [(point, name) for _, point, name, *_ in log if point in ("reserve", "unreserve")] == [
+        ("reserve", "q"),
+        ("unreserve", "q"),
+    ]
 
 
 def test_a_failed_binding_wakes_other_pending_pods() -> None:

@@ -6,6 +6,8 @@ import gc
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
+from random import Random
+from typing import ClassVar
 from weakref import WeakSet
 
 import numpy as np
@@ -18,15 +20,16 @@ from bayplan.engine.rule_result import FilterResult, RuleResult, ScoreResult
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.node_info import NodeInfo
 from bayplan.framework.per_node_plugin import PerNodePlugin
-from bayplan.framework.plugin import FilterPlugin, Params, PreFilterPlugin, PreFilterResult
+from bayplan.framework.plugin import FilterPlugin, Params, PreFilterPlugin, PreFilterResult, Reads
 from bayplan.objects.meta import OwnerReference
+from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import fit_requests
 from bayplan.state.arrays import Codes
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
 from bayplan.testing import PodBuilder, make_node, make_pod
-from tests.engine.recorders import make_scheduler
+from tests.engine.recorders import SECOND, make_scheduler
 
 
 def make(*plugins: type[PerNodePlugin]) -> tuple[PlanCache, object]:
@@ -291,6 +294,9 @@ def test_a_plan_used_once_is_adapted_to_the_next_similar_pod(pods: list[Pod], ru
         # The first plan's results could have been shared; those made for the second pod are adapted to all others.
         assert Counter(result.name for result in found) == {name: min(count, 2) for name, count in runs.items()}
         assert {name: sum(each.epoch for each in found if each.name == name) for name in runs} == runs
+    # The first change replaces results that could have been shared.
+    changing = [result for result in (*plan.filtered.results, *plan.totals.results) if runs[result.name] > 1]
+    assert plans.adapted_results == len(changing) * (len(pods) - 2)
 
 
 def test_plans_share_the_results_of_a_plan_that_is_used_again() -> None:
@@ -365,7 +371,15 @@ class KnowsOneAmount(KnowsAmounts):
         return np.full(len(rows), params is not self.SAME.params, dtype=np.uint16)
 
 
-@pytest.mark.parametrize("plugin", [KnowsAmounts, KnowsOneAmount], ids=["equal ones", "the same ones"])
+class KnowsAmountsOnce(KnowsAmounts):
+    pre_reads = Reads.NOTHING
+
+
+@pytest.mark.parametrize(
+    "plugin",
+    [KnowsAmounts, KnowsOneAmount, KnowsAmountsOnce],
+    ids=["equal ones", "the same ones", "those of a plugin that runs once for each spec"],
+)
 def test_an_adapted_plan_passes_the_params_of_each_pod(plugin: type[KnowsAmounts]) -> None:
     scheduler = make_scheduler(plugin, in_tree=("NodeResourcesFit",), nodes=("n1", "n2"))
     for number in range(4):
@@ -374,6 +388,69 @@ def test_an_adapted_plan_passes_the_params_of_each_pod(plugin: type[KnowsAmounts
         assert report is not None
         assert report.node_name, report.message
     assert scheduler.plans.adapted == 3
+
+
+class FailsOnce(FilterPlugin[AmountSpec]):
+    name = "FailsOnce"
+    fails: ClassVar[bool] = False
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> AmountSpec:
+        if self.fails:
+            raise ValueError("cannot compile")
+        return AmountSpec(str(item_cpu(pod)))
+
+    def filter(self, spec: AmountSpec, params: Params | None, rows: Rows) -> Codes:
+        return np.zeros(len(rows), dtype=np.uint16)
+
+
+def test_a_plan_that_a_plugin_failed_to_adapt_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduler = make_scheduler(FailsOnce, in_tree=("NodeResourcesFit",), nodes=("n1",))
+    cache = (scheduler.plans, scheduler.profiles["default-scheduler"])
+    first = plan_of(cache, pod("a", cpu="1500m").obj())
+    monkeypatch.setattr(FailsOnce, "fails", True)
+    with pytest.raises(ValueError, match="cannot compile"):
+        plan_of(cache, pod("b", cpu="1").obj())
+    monkeypatch.setattr(FailsOnce, "fails", False)
+    again = plan_of(cache, pod("c", cpu="1").obj())
+    assert again is not first
+    assert {spec.key for name, spec in again.specs.items() if name == "FailsOnce"} == {"1000"}
+
+
+def test_adapted_plans_decide_as_new_plans_in_random_histories() -> None:
+    adapted = 0
+    for seed in range(12):
+        random = Random(seed)
+        adapting, renewing = (
+            make_scheduler(
+                in_tree=("NodeResourcesFit", "NodeResourcesBalancedAllocation", "NodePorts", "ImageLocality")
+            )
+            for _ in range(2)
+        )
+        nodes: dict[str, Node] = {}
+        for step in range(60):
+            old: Node | Pod | None = None
+            new: Node | Pod | None
+            if step < 3 or random.random() < 0.1:
+                name = f"n{random.randrange(5)}"
+                size = {"cpu": random.choice("124"), "memory": random.choice(("2Gi", "4Gi")), "pods": "10"}
+                old, new = nodes.get(name), make_node(name).capacity(**size).obj()
+                nodes[name] = new
+            elif random.random() < 0.2 and adapting.state.pods:
+                old, new = adapting.pods[random.choice(sorted(adapting.state.pods))], None
+            else:
+                sizes = {"cpu": f"{random.randint(1, 1200)}m", "memory": f"{random.randint(1, 1500)}Mi"}
+                asking = make_pod(f"p{step}").req(**sizes).label(app=random.choice("ab"))
+                new = asking.host_port(80).obj() if random.random() < 0.2 else asking.obj()
+            reports = []
+            for scheduler in (adapting, renewing):
+                scheduler.handle(old, new, step * 20 * SECOND)
+                renewing.plans = PlanCache(renewing.state)
+                report = scheduler.schedule_one(step * 20 * SECOND)
+                reports.append((report.outcome, report.node_name, report.message) if report is not None else None)
+            assert reports[0] == reports[1], (seed, step)
+        adapting.state.check_invariants()
+        adapted += adapting.plans.adapted_results
+    assert adapted > 100
 
 
 def test_a_retained_plan_is_not_adapted() -> None:

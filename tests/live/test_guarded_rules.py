@@ -132,6 +132,23 @@ def test_guarded_rules_need_few_calls_per_pass(kind: type[Plugin[Any]]) -> None:
     runner.close()
 
 
+@pytest.mark.parametrize(
+    ("method", "result", "want"),
+    [("filter_rule", FilterResult, "Filter"), ("score_rule", ScoreResult, "Score")],
+    ids=["filter", "score"],
+)
+def test_a_method_that_returns_no_rule_is_a_plugin_failure(
+    monkeypatch: pytest.MonkeyPatch, method: str, result: type[Any], want: str
+) -> None:
+    monkeypatch.setattr(ByRule, method, lambda *_: None)
+    runner = CountingRunner()
+    plugin, state = guarded(ByRule, runner, nodes=1)
+    spec = plugin.compile(make_pod("p").obj(), state)
+    with pytest.raises(PluginFailure, match=rf"{method}\(\) returned None, expected a {want}Rule"):
+        result(plugin, spec, state)
+    runner.close()
+
+
 def test_an_exception_in_a_rule_is_a_plugin_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     runner = CountingRunner()
     plugin, state = guarded(ByRule, runner, nodes=3)

@@ -321,6 +321,11 @@ class Reserves(PreFilterPlugin[PodSpec], ReservePlugin[PodSpec]):
         pass
 
 
+class NoRule(Right):
+    def filter_rule(self, spec: PodSpec, cluster: ClusterState) -> Any:
+        return None
+
+
 class NodeNoText(PerNodePlugin):
     def filter_node(self, pod: Pod, node: NodeInfo) -> Any:
         return False
@@ -361,6 +366,7 @@ BROKEN = [
     (Breaks, "KeyError in filter_node()"),
     (ForgetsFreedRows, "AttributeError in "),
     (Reserves, "binds_skipped_pods is False, so reserve() would not be called, but it returned"),
+    (NoRule, "filter_rule() returned None, not a FilterRule; return super().filter_rule(...)"),
     (NodeNoText, "expected None, a string or a Status, got False"),
 ]
 

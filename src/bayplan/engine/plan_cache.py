@@ -63,6 +63,11 @@ class PlanCache:
         self._kinds: WeakValueDictionary[bytes, Plan] = WeakValueDictionary()
         self._encode = msgspec.msgpack.Encoder().encode
 
+    @property
+    def adapted_results(self) -> int:
+        """Return the number of rules' results that were adapted with a plan instead of replaced; for measurements."""
+        return self._results.adapted
+
     def time_rules(self, timer: Callable[..., object] | None) -> None:
         """Measure the rules with a timer (see `RuleResults`); None stops measuring."""
         self._results.timer = timer

@@ -17,6 +17,7 @@ from bayplan.framework.array_rule import ArrayFilterRule, ArrayScoreRule
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, EventResource, HintAnswer
 from bayplan.framework.plugin import MAX_NODE_SCORE, NormalizePlugin, PreFilterResult, Reads
+from bayplan.framework.rule import FilterRule, ScoreRule
 from bayplan.framework.status import MAX_PLUGIN_CODE, Status
 from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.namespace import Namespace
@@ -64,7 +65,7 @@ def verdicts_have_reasons(make: Make, sample: SampleCluster) -> None:
 
 
 def answers_have_the_right_types(make: Make, sample: SampleCluster) -> None:
-    """PreFilter returns a result and PreScore params, or a status other than success; params are hashable tuples."""
+    """PreFilter returns a result and PreScore params, or a status other than success; params are hashable; rules are rules."""
     subject = make(sample)
     if "pre_filter" in subject.points:
         answer = subject.plugin.pre_filter(subject.spec, subject.state, CycleState())
@@ -85,6 +86,11 @@ def answers_have_the_right_types(make: Make, sample: SampleCluster) -> None:
     for point in ("filter", "score"):
         if point in subject.points and f"pre_{point}" not in subject.points:
             _check_params("observe()", subject.plugin.observe(subject.spec, subject.state))
+    for method, kind in (("filter_rule", FilterRule), ("score_rule", ScoreRule)):
+        if method.removesuffix("_rule") in subject.points:
+            rule = getattr(subject.plugin, method)(subject.spec, subject.state)
+            if not isinstance(rule, kind):
+                raise PluginFault(f"{method}() returned {rule!r}, not a {kind.__name__}; return super().{method}(...)")
     if subject.spec is not None:
         if not hasattr(subject.spec, "key"):
             raise PluginFault(f"compile() returned {subject.spec!r}, which has no attribute key")
