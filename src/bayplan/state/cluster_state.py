@@ -237,29 +237,34 @@ class ClusterState:
         if self._journal is not None:
             self._journal.append(partial(self._move, info, row, -1))
 
-    def _move(self, info: PodInfo, row: int, count: int) -> None:
+    def _move(self, info: PodInfo, row: int, sign: int) -> None:
         """Add (1) or remove (-1) a pod on a row, without its host ports."""
-        self.shift(info, row, count)
+        self.shift(info, row, sign)
         if self.placements is not None:
-            self.placements.append((row, info.footprint, count))
+            self.placements.append((row, info.footprint, sign))
 
-    def shift(self, info: PodInfo, row: int, count: int) -> None:
-        """Add (1) or remove (-1) a pod on a row, in everything except host ports, magnitudes and `placements`."""
-        if count > 0:
+    def shift(self, info: PodInfo, row: int, sign: int) -> None:
+        """Add (1) or remove (-1) a pod on a row. Only for this module and `PodMoves`; others call `place` and `remove_pod`.
+
+        The caller must update host ports, the magnitudes of amounts (`small`), `placements` and the journal, or, like
+        `PodMoves`, undo the shift before these are read.
+        """
+        if sign > 0:
             info.row = row
             self.pods[info.key] = self.pods_on[row][info.key] = info
         else:
             del self.pods[info.key], self.pods_on[row][info.key]
         nodes = info.pod_class.nodes
-        nodes[row] = nodes.get(row, 0) + count
+        nodes[row] = nodes.get(row, 0) + sign
         if not nodes[row]:
             del nodes[row]
-        pod_moves.count_pod(self.columns, info, row, count)
+        pod_moves.count_pod(self.columns, info, row, sign)
         self.usage_log.append(row)
 
     def _change_ports(
         self, change: Callable[[int, tuple[HostPort, ...]], None], row: int, ports: tuple[HostPort, ...]
     ) -> None:
+        """Call `change`, a method of `host_ports`, with these ports of a row, and journal the ports used before."""
         if ports:
             self._undo(partial(self.host_ports.restore, row, self.host_ports.used(row)))
             change(row, ports)
