@@ -24,7 +24,7 @@ from bayplan.framework.rule import ready
 from bayplan.framework.status import Status
 from bayplan.state.arrays import Bools, Index, Ints
 from bayplan.state.views import Rows
-from tests.plugins.forms import scores_of
+from bayplan.testing.row_results import scores_of
 
 NUMBERS = st.integers(0, 10**6)
 

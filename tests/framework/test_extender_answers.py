@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from bayplan.framework.extender_answers import ExtenderFailure, filter_answer, meta_victims
+from bayplan.framework.extender_answers import ExtenderFailure, MetaVictims, filter_answer, meta_victims
 
 VICTIMS = "NodeNameToMetaVictims"
 
@@ -65,6 +65,6 @@ def test_null_values_are_empty_and_field_names_are_case_insensitive() -> None:
     found = filter_answer(value, by_name=False)
     assert (found.nodes, found.failed, found.bare) == ((), {"b": ""}, True)
     assert meta_victims({VICTIMS: {"a": None, "b": {"Pods": [None, {"uid": "u"}]}}}) == {
-        "a": ((), 0),
-        "b": (("", "u"), 0),
+        "a": MetaVictims((), 0),
+        "b": MetaVictims(("", "u"), 0),
     }

@@ -12,8 +12,9 @@ from bayplan.framework.status import Code, Status
 from bayplan.objects.pod import Pod
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
+from bayplan.testing.row_results import verdicts_of
 from tests.plugins.builders import make_plugin
-from tests.plugins.forms import scored, verdicts_of
+from tests.plugins.forms import scored
 
 Verdicts = dict[str, tuple[str, ...] | None]
 

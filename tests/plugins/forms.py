@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.framework.array_rule import ArrayFilterRule, ArrayScoreRule
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import (
     FilterPlugin,
@@ -17,40 +16,17 @@ from bayplan.framework.plugin import (
     PreScorePlugin,
     ScorePlugin,
 )
-from bayplan.framework.rule import ScoreRule, ready
+from bayplan.framework.rule import ready
 from bayplan.framework.status import Code, Status, verdict_code
 from bayplan.objects.pod import Pod
-from bayplan.state.arrays import Bools, Codes, Ints
+from bayplan.state.arrays import Bools, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
+from bayplan.testing.row_results import scores_of
+from bayplan.testing.row_results import verdicts_of as verdicts_of  # Also for tests/engine.
 
 Verdict = tuple[str, tuple[str, ...]]
 """The status code and the reasons."""
-
-
-def verdicts_of(plugin: FilterPlugin[Any], spec: Any, params: Params | None, rows: Rows) -> Codes:
-    """Return the verdicts on these rows by a new rule: for arrays of rows, or one by one."""
-    rule = plugin.filter_rule(spec, rows.state)
-    if isinstance(rule, ArrayFilterRule):
-        return plugin.filter(spec, params, rows)
-    ready(rule, params, rows.state.columns)
-    return np.array([rule.filter(row) for row in rows.row_numbers().tolist()], dtype=np.uint16)
-
-
-def scores_of(plugin: ScorePlugin[Any], spec: Any, params: Params | None, rows: Rows) -> Ints:
-    """Return the raw scores of these rows by a new rule: for arrays of rows, or one by one, with all nodes feasible."""
-    rule = plugin.score_rule(spec, rows.state)
-    if isinstance(rule, ArrayScoreRule):
-        return plugin.score(spec, params, rows)
-    return scores_by(rule, params, rows)
-
-
-def scores_by(rule: ScoreRule, params: Params | None, rows: Rows) -> Ints:
-    """Return the raw scores of these rows by a new rule, one by one, with all nodes feasible."""
-    ready(rule, params, rows.state.columns)
-    if rule.reads_feasible:
-        rule.prepare(rows.state.columns.alive)
-    return np.array([rule.score(row) for row in rows.row_numbers().tolist()], dtype=np.int64)
 
 
 def pre_filter(plugin: PreFilterPlugin[Any], pod: Pod, state: ClusterState) -> PreFilterResult | Status:

@@ -21,10 +21,10 @@ from bayplan.plugins.inter_pod_affinity import (
 )
 from bayplan.state.views import Rows
 from bayplan.testing import PodBuilder, make_node, make_pod
+from bayplan.testing.row_results import verdicts_of
 from tests.oracle import inter_pod_affinity as oracle
 from tests.oracle.world import World
 from tests.plugins.asking import Asked
-from tests.plugins.forms import verdicts_of
 from tests.plugins.scenes import HOST, ZONE, Scene, affine_pods, change_scene, scenes
 
 REQUIRED, PREFERRED = (f"{kind}DuringSchedulingIgnoredDuringExecution" for kind in ("required", "preferred"))

@@ -7,8 +7,9 @@ from bayplan.framework.configuration.plugin_arguments import NodeResourcesBalanc
 from bayplan.objects.pod import Pod
 from bayplan.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from bayplan.state.views import Rows
+from bayplan.testing.row_results import scores_of
 from tests.plugins.builders import make_node, make_plugin, make_pod, make_state
-from tests.plugins.forms import scores, scores_of, skips_score
+from tests.plugins.forms import scores, skips_score
 
 
 def arguments(*names: str) -> NodeResourcesBalancedAllocationArgs:

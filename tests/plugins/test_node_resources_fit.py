@@ -20,8 +20,9 @@ from bayplan.plugins.node_resources_fit import NO_PRE_FILTER, NodeResourcesFit
 from bayplan.plugins.scored_resources import DEFAULT_RESOURCES
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
+from bayplan.testing.row_results import scores_of
 from tests.plugins.builders import make_node, make_plugin, make_pod, make_state
-from tests.plugins.forms import filters, pre_filter, scores, scores_of
+from tests.plugins.forms import filters, pre_filter, scores
 
 
 def verdict(code: str, *reasons: str) -> dict[str, object]:

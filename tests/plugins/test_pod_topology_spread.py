@@ -19,9 +19,9 @@ from bayplan.objects.pod import Pod
 from bayplan.plugins.pod_topology_spread import REASON_CONSTRAINTS, REASON_LABEL, PodTopologySpread
 from bayplan.state.views import Rows
 from bayplan.testing import PodBuilder, make_node, make_pod
+from bayplan.testing.row_results import verdicts_of
 from tests.oracle import pod_topology_spread as oracle
 from tests.plugins.asking import Asked
-from tests.plugins.forms import verdicts_of
 from tests.plugins.scenes import HOST, ZONE, Scene, change_scene, scenes, spread_pods
 
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"

@@ -11,9 +11,9 @@ from bayplan.plugins.scored_resources import ScoredResource
 from bayplan.plugins.scoring_strategies import STRATEGIES, RequestedToCapacityRatio
 from bayplan.state.resource_table import CPU, MEMORY
 from bayplan.state.views import Rows
+from bayplan.testing.row_results import scores_by
 from tests.oracle.resource_rules import on_shape
 from tests.plugins.builders import make_node, make_state
-from tests.plugins.forms import scores_by
 
 STATE = make_state([])
 DEVICES = ScoredDevices(Handle(STATE, FeatureGates.from_mapping({})), ())

@@ -15,6 +15,7 @@ from bayplan.framework.configuration.document import Extender as ExtenderConfigu
 from bayplan.framework.extender_answers import (
     ExtenderFailure,
     Filtered,
+    MetaVictims,
     check_bound,
     filter_answer,
     host_priorities,
@@ -124,22 +125,22 @@ class Extender:
         }
         answer = meta_victims(self._send(self._configuration.preempt_verb, arguments))
         return {
-            name: Victims(self._pods_of(name, uids, pods_on(name)), violations)
-            for name, (uids, violations) in answer.items()
+            name: Victims(self._pods_of(name, meta, pods_on(name)), meta.num_pdb_violations)
+            for name, meta in answer.items()
         }
 
-    def _pods_of(self, node_name: str, uids: Sequence[str], pods: Sequence[Pod] | None) -> tuple[Pod, ...]:
+    def _pods_of(self, node_name: str, meta: MetaVictims, pods: Sequence[Pod] | None) -> tuple[Pod, ...]:
         """Return the pods that a response names by uid; all of them must be on the node."""
         if pods is None:
             raise ExtenderFailure(f'nodeinfo not found for node name "{node_name}"')
         by_uid = {pod.metadata.uid: pod for pod in pods}
-        for uid in uids:
+        for uid in meta.uids:
             if uid not in by_uid:
                 raise ExtenderFailure(
                     f"extender: {self.name} claims to preempt pod (UID: &{{{uid}}}) on node: {node_name}, "
                     "but the pod is not found on that node"
                 )
-        return tuple(by_uid[uid] for uid in uids)
+        return tuple(by_uid[uid] for uid in meta.uids)
 
     def bind(self, pod: Pod, node_name: str) -> None:
         """Bind a pod through the extender."""

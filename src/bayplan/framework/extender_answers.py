@@ -34,6 +34,13 @@ class Filtered(msgspec.Struct, frozen=True):
     bare: bool
 
 
+class MetaVictims(msgspec.Struct, frozen=True):
+    """The UIDs of victims, and the number of them that a disruption budget protects."""
+
+    uids: tuple[str, ...]
+    num_pdb_violations: int
+
+
 _STRUCTS: Final[Mapping[str, Mapping[str, str]]] = {
     "v1.ExtenderFilterResult": {
         "Nodes": "*v1.NodeList",
@@ -96,17 +103,14 @@ def host_priorities(value: object) -> tuple[tuple[str, int], ...]:
     return tuple(found)
 
 
-def meta_victims(value: object) -> Mapping[str, tuple[tuple[str, ...], int]]:
-    """Decode the response of a preempt verb; raises like `filter_answer`.
-
-    Return the UIDs of the victims by node name, with the number of victims that a disruption budget protects.
-    """
+def meta_victims(value: object) -> Mapping[str, MetaVictims]:
+    """Decode the response of a preempt verb into victims by node name; raises like `filter_answer`."""
     answer = _decode(value, "v1.ExtenderPreemptionResult")["NodeNameToMetaVictims"] or {}
-    found: dict[str, tuple[tuple[str, ...], int]] = {}
+    found: dict[str, MetaVictims] = {}
     for name, victims in answer.items():
         of_node = victims or {"Pods": None, "NumPDBViolations": 0}
         uids = tuple(pod["UID"] if pod is not None else "" for pod in of_node["Pods"] or ())
-        found[name] = uids, of_node["NumPDBViolations"]
+        found[name] = MetaVictims(uids, of_node["NumPDBViolations"])
     return found
 
 

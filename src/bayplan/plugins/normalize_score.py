@@ -91,11 +91,24 @@ class StretchedArrayRule(StretchedScoreRule):
     def __init__(self, plugin: ScorePlugin[Any], spec: Any, cluster: ClusterState, *, reverse: bool = False) -> None:
         super().__init__(cluster.columns, reverse=reverse)
         self.evaluates_arrays = True
-        self._plugin, self._spec, self._state = plugin, spec, cluster
+        self._rule = ArrayScoreRule(plugin, spec, cluster)
 
-    score = ArrayScoreRule.score
-    score_all = ArrayScoreRule.score_all
-    score_rows = ArrayScoreRule.score_rows
+    def score(self, row: int) -> int:
+        """Return the raw score of a row."""
+        return self._with_params().score(row)
+
+    def score_all(self, raw: Ints) -> None:
+        """Write the raw scores of all rows."""
+        self._with_params().score_all(raw)
+
+    def score_rows(self, rows: list[int], raw: Ints) -> None:
+        """Write the raw scores of these rows with one call of the plugin."""
+        self._with_params().score_rows(rows, raw)
+
+    def _with_params(self) -> ArrayScoreRule:
+        """Return the rule that computes the raw scores, with this cycle's params."""
+        self._rule.params = self.params
+        return self._rule
 
 
 def score_range(raw: Ints, chosen: Flags, count: int) -> tuple[int, int]:

@@ -19,9 +19,9 @@ cdef class ClusterState:
 
     @cython.locals(footprint=Footprint)
     cpdef void place(self, PodInfo info, Py_ssize_t row) except *
-    cpdef void _move(self, PodInfo info, Py_ssize_t row, Py_ssize_t count) except *
+    cpdef void _move(self, PodInfo info, Py_ssize_t row, Py_ssize_t sign) except *
     @cython.locals(nodes=dict)
-    cpdef void shift(self, PodInfo info, Py_ssize_t row, Py_ssize_t count) except *
+    cpdef void shift(self, PodInfo info, Py_ssize_t row, Py_ssize_t sign) except *
     cdef void _change_ports(self, object change, Py_ssize_t row, tuple ports) except *
     @cython.locals(info=PodInfo, row=Py_ssize_t)
     cpdef PodInfo remove_pod(self, object key)

@@ -9,7 +9,7 @@ import copy
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeAlias
+from typing import NamedTuple, TypeAlias
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -53,6 +53,25 @@ MAX_SAFE_REQUEST = 1 << 62
 
 Accounting: TypeAlias = Callable[[Pod, RequestGates], AccountedRequests]
 """Computes the requests that the scheduler's release counts for a pod on its node."""
+
+
+class _Contents(NamedTuple):
+    """The state's primary data.
+
+    Attributes:
+        pods: key, pod, footprint, priority, whether it owns affinity terms, and row; in the order of their addition.
+        pods_on: by row, the keys of its pods, in the order of their addition to the node.
+    """
+
+    request_gates: RequestGates
+    account: Accounting
+    nodes: NodeTable
+    host_ports: HostPorts
+    catalog: ObjectCatalog
+    largest_sum: int
+    small: bool
+    pods: list[tuple[str, Pod, Footprint, int, bool, int]]
+    pods_on: list[list[str]]
 
 
 class ClusterState:
@@ -218,29 +237,34 @@ class ClusterState:
         if self._journal is not None:
             self._journal.append(partial(self._move, info, row, -1))
 
-    def _move(self, info: PodInfo, row: int, count: int) -> None:
+    def _move(self, info: PodInfo, row: int, sign: int) -> None:
         """Add (1) or remove (-1) a pod on a row, without its host ports."""
-        self.shift(info, row, count)
+        self.shift(info, row, sign)
         if self.placements is not None:
-            self.placements.append((row, info.footprint, count))
+            self.placements.append((row, info.footprint, sign))
 
-    def shift(self, info: PodInfo, row: int, count: int) -> None:
-        """Add (1) or remove (-1) a pod on a row, in everything except host ports, magnitudes and `placements`."""
-        if count > 0:
+    def shift(self, info: PodInfo, row: int, sign: int) -> None:
+        """Add (1) or remove (-1) a pod on a row. Only for this module and `PodMoves`; others call `place` and `remove_pod`.
+
+        The caller must update host ports, the magnitudes of amounts (`small`), `placements` and the journal, or, like
+        `PodMoves`, undo the shift before these are read.
+        """
+        if sign > 0:
             info.row = row
             self.pods[info.key] = self.pods_on[row][info.key] = info
         else:
             del self.pods[info.key], self.pods_on[row][info.key]
         nodes = info.pod_class.nodes
-        nodes[row] = nodes.get(row, 0) + count
+        nodes[row] = nodes.get(row, 0) + sign
         if not nodes[row]:
             del nodes[row]
-        pod_moves.count_pod(self.columns, info, row, count)
+        pod_moves.count_pod(self.columns, info, row, sign)
         self.usage_log.append(row)
 
     def _change_ports(
         self, change: Callable[[int, tuple[HostPort, ...]], None], row: int, ports: tuple[HostPort, ...]
     ) -> None:
+        """Call `change`, a method of `host_ports`, with these ports of a row, and journal the ports used before."""
         if ports:
             self._undo(partial(self.host_ports.restore, row, self.host_ports.used(row)))
             change(row, ports)
@@ -344,22 +368,24 @@ class ClusterState:
 
     def fork(self) -> ClusterState:
         """Return an independent copy of the state; typed objects are shared, because they never change."""
-        return _state_of(*self._contents())
+        return _state_of(self._contents())
 
-    def __reduce__(self) -> tuple[Callable[..., ClusterState], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[Callable[[_Contents], ClusterState], tuple[_Contents]]:
         """Pickle nodes, pods and objects, for worker processes; counters, logs and a trial's journal are left out."""
-        return _state_of, self._contents()
+        return _state_of, (self._contents(),)
 
-    def _contents(self) -> tuple[Any, ...]:
-        """Return copies of everything in the state that is not derived data, for `_state_of`."""
-        return (
-            self.request_gates,
-            self._account,
-            (self._largest_sum, self.small),
-            (self.nodes.copy(), self.host_ports.copy(), self.catalog.copy()),
-            # In the order of their addition, to the cluster and to each node.
-            [(i.key, i.pod, i.footprint, i.priority, bool(i.owned_counters), i.row) for i in self.pods.values()],
-            [list(pods) for pods in self.pods_on],
+    def _contents(self) -> _Contents:
+        """Return an independent copy of the primary data."""
+        return _Contents(
+            request_gates=self.request_gates,
+            account=self._account,
+            nodes=self.nodes.copy(),
+            host_ports=self.host_ports.copy(),
+            catalog=self.catalog.copy(),
+            largest_sum=self._largest_sum,
+            small=self.small,
+            pods=[(i.key, i.pod, i.footprint, i.priority, bool(i.owned_counters), i.row) for i in self.pods.values()],
+            pods_on=[list(pods) for pods in self.pods_on],
         )
 
     def without_pods_and_images(self) -> ClusterState:
@@ -407,25 +433,18 @@ class ClusterState:
         self.counters.check_invariants(self.pods.values())
 
 
-def _state_of(
-    request_gates: RequestGates,
-    account: Accounting,
-    magnitudes: tuple[int, bool],
-    parts: tuple[NodeTable, HostPorts, ObjectCatalog],
-    pods: list[tuple[str, Pod, Footprint, int, bool, int]],
-    pods_on: list[list[str]],
-) -> ClusterState:
-    """Return a state with the contents of another."""
-    state = ClusterState(request_gates, account=account)
-    state._largest_sum, state.small = magnitudes
-    state.nodes, state.host_ports, state.catalog = parts
+def _state_of(contents: _Contents) -> ClusterState:
+    """Return a state with these contents."""
+    state = ClusterState(contents.request_gates, account=contents.account)
+    state._largest_sum, state.small = contents.largest_sum, contents.small
+    state.nodes, state.host_ports, state.catalog = contents.nodes, contents.host_ports, contents.catalog
     state._fit_usage()
     state._bind_columns()
-    state.pods_on = [{} for _ in pods_on]
-    for key, pod, footprint, priority, owns, row in pods:
+    state.pods_on = [{} for _ in contents.pods_on]
+    for key, pod, footprint, priority, owns, row in contents.pods:
         owned = state.owned_counters(pod) if owns else ()
         state.shift(PodInfo(key, pod, footprint, state.pod_class(pod), priority, owned), row, 1)
-    state.pods_on = [{key: state.pods[key] for key in keys} for keys in pods_on]
+    state.pods_on = [{key: state.pods[key] for key in keys} for keys in contents.pods_on]
     return state
 
 

@@ -27,7 +27,7 @@ class HostPorts:
             used.pop(port, None)
 
     def restore(self, row: int, ports: list[HostPort]) -> None:
-        """Undo changes of a row: let exactly these ports be in use."""
+        """Set the ports in use on a row, to undo changes."""
         self._used[row] = dict.fromkeys(ports)
 
     def clear(self, row: int) -> None:

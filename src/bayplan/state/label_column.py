@@ -57,3 +57,11 @@ class LabelColumn:
             grown[-1] = requirement.matches_value(None)
             table = self._tables[requirement] = grown
         return table
+
+    def copy(self) -> "LabelColumn":
+        """Return an independent copy."""
+        other = LabelColumn(self.key, 0)
+        other.codes = self.codes.copy()
+        other.values = self.values.copy()
+        other.index = self.index.copy()
+        return other

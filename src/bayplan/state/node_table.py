@@ -155,8 +155,14 @@ class NodeTable:
     def copy(self) -> NodeTable:
         """Return an independent copy; the immutable typed nodes are shared."""
         other = NodeTable()
-        for name, value in vars(self).items():
-            setattr(other, name, value if isinstance(value, int) else value.copy())
-        # Columns of labels are built again when they are needed.
-        other._labels = {}
+        other.resources = self.resources.copy()
+        other.count, other.capacity = self.count, self.capacity
+        other.names, other.nodes = self.names.copy(), self.nodes.copy()
+        other.row_of, other.free_rows = self.row_of.copy(), self.free_rows.copy()
+        other.alive, other.unschedulable = self.alive.copy(), self.unschedulable.copy()
+        other.allocatable, other.allowed_pods = self.allocatable.copy(), self.allowed_pods.copy()
+        other.taint_codes, other.taint_sets = self.taint_codes.copy(), self.taint_sets.copy()
+        other._taint_index = self._taint_index.copy()
+        other._labels = {key: column.copy() for key, column in self._labels.items()}
+        other.images, other.tree = self.images.copy(), self.tree.copy()
         return other

@@ -15,10 +15,10 @@ cdef class PodMoves:
 
     cpdef void add(self, PodInfo info, Py_ssize_t row) except *
     cpdef void remove(self, PodInfo info, Py_ssize_t row) except *
-    cdef void _move(self, PodInfo info, Py_ssize_t row, Py_ssize_t count) except *
-    @cython.locals(info=PodInfo, row=Py_ssize_t, count=Py_ssize_t)
+    cdef void _move(self, PodInfo info, Py_ssize_t row, Py_ssize_t sign) except *
+    @cython.locals(info=PodInfo, row=Py_ssize_t, sign=Py_ssize_t)
     cpdef void undo(self, Py_ssize_t length=*) except *
-    cdef void _apply(self, PodInfo info, Py_ssize_t row, Py_ssize_t count) except *
+    cdef void _apply(self, PodInfo info, Py_ssize_t row, Py_ssize_t sign) except *
 
 @cython.locals(entries=int64_t[:, ::1], usage=int64_t[:, ::1], index=Py_ssize_t, number=Py_ssize_t, counter=Counter)
-cpdef void count_pod(Columns columns, PodInfo info, Py_ssize_t row, Py_ssize_t count) except *
+cpdef void count_pod(Columns columns, PodInfo info, Py_ssize_t row, Py_ssize_t sign) except *

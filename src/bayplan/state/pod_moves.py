@@ -43,23 +43,23 @@ class PodMoves:
         """Remove a pod from its row."""
         self._move(info, row, -1)
 
-    def _move(self, info: PodInfo, row: int, count: int) -> None:
+    def _move(self, info: PodInfo, row: int, sign: int) -> None:
         ports, used = info.footprint.host_ports, None
         if ports:
             used = self._host_ports.used(row)
-            change = self._host_ports.add if count > 0 else self._host_ports.remove
+            change = self._host_ports.add if sign > 0 else self._host_ports.remove
             change(row, ports)
         if self._with_pods and row not in self._pods_before:
             self._pods_before[row] = self._state.pods_on[row]
             self._state.pods_on[row] = dict(self._state.pods_on[row])
-        self._apply(info, row, count)
-        self._moves.append((info, row, count, used))
+        self._apply(info, row, sign)
+        self._moves.append((info, row, sign, used))
 
     def undo(self, length: int = 0) -> None:
         """Undo all moves except the first `length`."""
         while len(self._moves) > length:
-            info, row, count, used = self._moves.pop()
-            self._apply(info, row, -count)
+            info, row, sign, used = self._moves.pop()
+            self._apply(info, row, -sign)
             if used is not None:
                 self._host_ports.restore(row, used)
         if length == 0 and self._pods_before:
@@ -71,23 +71,23 @@ class PodMoves:
     def __len__(self) -> int:
         return len(self._moves)
 
-    def _apply(self, info: PodInfo, row: int, count: int) -> None:
+    def _apply(self, info: PodInfo, row: int, sign: int) -> None:
         """Add (1) or remove (-1) a pod, without its host ports."""
         if self._with_pods:
-            self._state.shift(info, row, count)
+            self._state.shift(info, row, sign)
         else:
-            count_pod(self._columns, info, row, count)
+            count_pod(self._columns, info, row, sign)
 
 
-def count_pod(columns: Columns, info: PodInfo, row: int, count: int) -> None:
+def count_pod(columns: Columns, info: PodInfo, row: int, sign: int) -> None:
     """Add (1) or remove (-1) a pod on a row, in the columns and counters that rules read."""
     entries, usage = info.footprint.entries, columns.usage
     for index in range(entries.shape[1]):
         number = entries[0, index]
-        usage[number, row] = go.add(usage[number, row], go.mul(count, entries[1, index]))
+        usage[number, row] = go.add(usage[number, row], go.mul(sign, entries[1, index]))
     for counter in info.pod_class.counters:
-        counter.add(row, count)
+        counter.add(row, sign)
     for counter in info.owned_counters:
-        counter.add(row, count)
+        counter.add(row, sign)
     if info.pod_class.counters or info.owned_counters:
         columns.counted += 1

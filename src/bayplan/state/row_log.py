@@ -75,6 +75,7 @@ class RowLog:
 
 
 FIRST_ROWS = 64
+"""Minimum number of elements of `LogReader.rows`; readers with few changes then allocate it only once."""
 
 
 class LogReader:

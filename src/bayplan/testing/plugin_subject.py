@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bayplan.engine.select_host import first_by_name
-from bayplan.framework.array_rule import ArrayFilterRule, ArrayScoreRule
+from bayplan.framework.array_rule import NormalizedArrayRule
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import (
@@ -30,6 +30,7 @@ from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Bools
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
+from bayplan.testing.row_results import scores_of, verdicts_of
 from bayplan.testing.sample_clusters import SampleCluster, typed
 
 COMPILING = frozenset(("pre_filter", "filter", "pre_score", "score"))
@@ -109,11 +110,7 @@ class Subject:
     def verdicts(self, params: Params, rows: Rows | None = None, spec: Any = None) -> Any:
         """Return Filter's verdicts for the given rows, by default for all."""
         spec, rows = self.spec if spec is None else spec, Rows(self.state) if rows is None else rows
-        rule = self.plugin.filter_rule(spec, self.state)
-        if isinstance(rule, ArrayFilterRule):
-            return self.plugin.filter(spec, params, rows)
-        ready(rule, params, self.state.columns)
-        return np.array([rule.filter(row) for row in rows.row_numbers().tolist()], dtype=np.uint16)
+        return verdicts_of(self.plugin, spec, params, rows)
 
     def describe(self, params: Params, verdict: int) -> str:
         """Return a verdict and its reasons as text."""
@@ -141,13 +138,7 @@ class Subject:
     def raw(self, params: Params, rows: Rows | None = None, spec: Any = None) -> Any:
         """Return the raw scores of the given rows, by default of all."""
         spec, rows = self.spec if spec is None else spec, Rows(self.state) if rows is None else rows
-        rule = self.plugin.score_rule(spec, self.state)
-        if isinstance(rule, ArrayScoreRule):
-            return self.plugin.score(spec, params, rows)
-        ready(rule, params, self.state.columns)
-        if rule.reads_feasible:
-            rule.prepare(self.state.columns.alive)
-        return np.array([rule.score(row) for row in rows.row_numbers().tolist()], dtype=np.int64)
+        return scores_of(self.plugin, spec, params, rows)
 
     def normalized(self, params: Params, feasible: Bools) -> tuple[Params | None, Any]:
         """Return the scale (None without NormalizeScore) and the normalised scores of all rows, given the feasible rows."""
@@ -170,7 +161,7 @@ class Subject:
     def normalize(self, scale: Params, raw: Any, rows: Rows) -> Any:
         """Return the normalised scores for raw scores of the given rows."""
         rule = self.plugin.score_rule(self.spec, self.state)
-        if isinstance(rule, ArrayScoreRule):
+        if isinstance(rule, NormalizedArrayRule):
             return self.plugin.normalize(self.spec, scale, raw, rows)
         ready(rule, (), self.state.columns)
         each = zip(rows.row_numbers().tolist(), raw.tolist(), strict=True)

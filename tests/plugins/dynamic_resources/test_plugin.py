@@ -14,6 +14,7 @@ from bayplan.objects.resource import ResourceClaim
 from bayplan.plugins.dynamic_resources.node_filter import CANNOT_ALLOCATE, NOT_AVAILABLE
 from bayplan.plugins.verdict_texts import FIRST_NUMBER
 from bayplan.state.views import Rows
+from bayplan.testing.row_results import verdicts_of
 from tests.plugins.builders import make_pod
 from tests.plugins.dynamic_resources.worlds import (
     World,
@@ -26,7 +27,6 @@ from tests.plugins.dynamic_resources.worlds import (
     made,
     request,
 )
-from tests.plugins.forms import verdicts_of
 
 REJECTED = ("UnschedulableAndUnresolvable", CANNOT_ALLOCATE)
 GPU = device_class()

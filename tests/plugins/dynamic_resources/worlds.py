@@ -15,8 +15,8 @@ from bayplan.objects.pod import Pod
 from bayplan.plugins.dynamic_resources.plugin import DynamicResources
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
+from bayplan.testing.row_results import verdicts_of
 from tests.plugins.builders import make_node, make_plugin, make_pod, make_state
-from tests.plugins.forms import verdicts_of
 
 DRIVER = "gpu.example.com"
 Document = dict[str, Any]

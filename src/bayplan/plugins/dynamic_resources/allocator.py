@@ -146,7 +146,6 @@ class Allocator:
     ) -> None:
         self._checks = checks
         self._node = node
-        self._gates = checks.gates
         self._use = checks.use
         self._pools = pools
         self._claims = claims
@@ -196,7 +195,7 @@ class Allocator:
             )
         constraints = []
         for place, written in enumerate(claim.spec.devices.constraints):
-            is_distinct = written.distinct_attribute is not None and not uses_oldest_allocator(self._gates)
+            is_distinct = written.distinct_attribute is not None and not uses_oldest_allocator(checks.gates)
             if written.match_attribute is None and not is_distinct:
                 raise AllocationFailed(
                     f"claim {key}, constraint #{place}: empty constraint (unsupported constraint type?)"
@@ -305,7 +304,7 @@ class Allocator:
         admin, shared = checked.admin_access, self._is_shared(device)
         if (not admin or not shared) and self._is_in_use(device.id, claim, admin):
             return False
-        if device.consumes and not self._gates.enabled("DRAPartitionableDevices"):
+        if device.consumes and not self._checks.partitionable_devices:
             return False
         in_part = device.id in self._consuming or self._use.has_consumed(device.id)
         if device.consumes and not (shared and in_part):

@@ -7,12 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 
+import msgspec
+
 from bayplan.framework.plugin import PreFilterResult
 from bayplan.framework.status import SKIP, Status
 from bayplan.objects.pod import Pod
 from bayplan.objects.resource import ResourceClaim
 from bayplan.objects.selectors import CompiledNodeSelector
 from bayplan.plugins.verdict_texts import VerdictTexts
+
+
+class Variant(msgspec.Struct, frozen=True, eq=False):
+    """The claims to allocate on nodes that lack the same resources; `signature` identifies their requests."""
+
+    claims: tuple[ResourceClaim, ...]
+    signature: bytes
 
 
 class CycleClaims:
@@ -28,7 +37,7 @@ class CycleClaims:
         expires_ns: when the next device times out; None for never.
         answer: the result of PreFilter.
         texts: the messages of verdicts.
-        variants: by the resources that a node lacks: the claims to allocate, and the signature of their requests.
+        variants: the claims to allocate, by the resources that a node lacks.
     """
 
     def __init__(self, token: Hashable, pod: Pod) -> None:
@@ -42,7 +51,7 @@ class CycleClaims:
         self.expires_ns: int | None = None
         self.answer: PreFilterResult | Status = SKIP
         self.texts = VerdictTexts()
-        self.variants: dict[tuple[str, ...], tuple[list[ResourceClaim], bytes]] = {}
+        self.variants: dict[tuple[str, ...], Variant] = {}
 
     @property
     def wants_allocation(self) -> bool:

@@ -69,13 +69,23 @@ class CheckedRequest(msgspec.Struct, frozen=True, eq=False):
 
 
 class RequestChecks:
-    """The checks of requests."""
+    """The checks of requests and of the devices for them, for all nodes of a cluster.
+
+    Args:
+        gates: the feature gates; also an attribute.
+        use: the devices and capacities in use; also an attribute.
+        catalog: the cluster's objects, for device classes.
+
+    Attributes:
+        device_taints, consumable_capacity, partitionable_devices: whether the feature gate is enabled.
+    """
 
     def __init__(self, gates: FeatureGates, use: DeviceUse, catalog: ObjectCatalog) -> None:
         self.gates = gates
         # Looked up once, because they are read for each device.
         self.device_taints = gates.enabled("DRADeviceTaints")
         self.consumable_capacity = gates.enabled("DRAConsumableCapacity")
+        self.partitionable_devices = gates.enabled("DRAPartitionableDevices")
         self._binding_conditions = binding_conditions_enabled(gates)
         # Only selectors support lists: the scheduler never requests the allocator whose constraints could compare them.
         self._list_attributes = gates.enabled("DRAListTypeAttributes")

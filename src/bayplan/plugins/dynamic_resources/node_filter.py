@@ -7,9 +7,8 @@ import numpy as np
 from bayplan.base.errors import InvariantError
 from bayplan.framework.status import ERROR_BIT, UNRESOLVABLE_BIT
 from bayplan.objects.node import Node
-from bayplan.objects.resource import ResourceClaim
 from bayplan.plugins.dynamic_resources.allocator import ChosenClaim
-from bayplan.plugins.dynamic_resources.cycle_claims import CycleClaims
+from bayplan.plugins.dynamic_resources.cycle_claims import CycleClaims, Variant
 from bayplan.plugins.dynamic_resources.extended_resources import node_requests, with_requests
 from bayplan.plugins.dynamic_resources.node_allocator import (
     FAILED,
@@ -83,14 +82,14 @@ class NodeFilter:
                 if node is not None and _unavailable(cycle, node):
                     codes[row] = cycle.texts.verdict(NOT_AVAILABLE, UNRESOLVABLE_BIT)
 
-    def allocation(self, cycle: CycleClaims, row: int) -> tuple[list[ResourceClaim], tuple[ChosenClaim, ...]] | None:
+    def allocation(self, cycle: CycleClaims, row: int) -> tuple[Variant, tuple[ChosenClaim, ...]] | None:
         """Return the claims to allocate on a node that passes, with the devices for each. None: there are none."""
         kinds, lacking = self._nodes_by_kind(cycle)
         kind = int(kinds[row])
         if kind < 0 or not cycle.wants_allocation or _needs_nothing(cycle, lacking[kind]):
             return None
         chosen = self._solutions(cycle, lacking[kind]).chosen[row]
-        return None if chosen is None else (self._variant(cycle, lacking[kind])[0], chosen)
+        return None if chosen is None else (self._variant(cycle, lacking[kind]), chosen)
 
     def unavailable(self, cycle: CycleClaims, node: Node, verdict: int) -> list[int]:
         """Return the indexes of the claims that led to a node's verdict because the node can't use them."""
@@ -138,7 +137,7 @@ class NodeFilter:
         kinds[unfit] = -1
         return kinds, lacking
 
-    def _variant(self, cycle: CycleClaims, lacking: tuple[str, ...]) -> tuple[list[ResourceClaim], bytes]:
+    def _variant(self, cycle: CycleClaims, lacking: tuple[str, ...]) -> Variant:
         known = cycle.variants.get(lacking)
         if known is None:
             claims = []
@@ -146,11 +145,12 @@ class NodeFilter:
                 if claim is cycle.special:
                     claim = with_requests(claim, node_requests(cycle.pod, lacking, self._classes.get)[0])
                 claims.append(claim)
-            known = cycle.variants[lacking] = claims, self._allocator.signature(claims)
+            known = cycle.variants[lacking] = Variant(tuple(claims), self._allocator.signature(claims))
         return known
 
     def _solutions(self, cycle: CycleClaims, lacking: tuple[str, ...]) -> NodeSolutions:
-        return self._allocator.solutions(*self._variant(cycle, lacking))
+        variant = self._variant(cycle, lacking)
+        return self._allocator.solutions(variant.claims, variant.signature)
 
     def _search_failure(self, cycle: CycleClaims, node: Node, lacking: tuple[str, ...]) -> int:
         """Search again on a node where the search failed, and return the verdict, whose text names the claim.
@@ -158,7 +158,7 @@ class NodeFilter:
         Stored solutions contain no names, because claims with other names share them.
         """
         try:
-            self._allocator.search(node, self._variant(cycle, lacking)[0])
+            self._allocator.search(node, self._variant(cycle, lacking).claims)
         except AllocationFailed as problem:
             return cycle.texts.verdict(str(problem), ERROR_BIT)
         raise InvariantError(f"the search on node {node.metadata.name} failed, but succeeds when repeated")

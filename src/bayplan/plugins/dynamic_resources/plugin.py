@@ -349,7 +349,7 @@ class DynamicResources(
         variant, parts = allocation
         claims: dict[int, ResourceClaim] = {}
         try:
-            for (place, _), claim, chosen in zip(wanted, variant, parts, strict=True):
+            for (place, _), claim, chosen in zip(wanted, variant.claims, parts, strict=True):
                 result = allocation_of(claim, chosen, node_name, self.handle.feature_gates)
                 claims[place] = allocated_claim(claim, msgspec.structs.replace(claim.status, allocation=result))
         except AllocationFailed as problem:
