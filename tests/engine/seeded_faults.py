@@ -17,7 +17,8 @@ from typing import NamedTuple
 from bayplan.engine.dry_run import DryRun
 from bayplan.engine.filtered_rows import FilteredRows
 from bayplan.engine.first_failures import FirstFailures
-from bayplan.engine.rule_result import FilterResult
+from bayplan.engine.preparation import PreparedPlugins
+from bayplan.engine.rule_result import FilterResult, RuleResult
 from bayplan.engine.totals import Totals
 from bayplan.engine.what_if import ChangedRows, Trial
 from bayplan.state import pod_moves
@@ -29,6 +30,9 @@ from tests.engine.test_first_failures import (
     test_two_equal_pods_each_fit_only_on_their_nominated_node as alike,
 )
 from tests.engine.test_plan import test_a_refreshed_plan_equals_a_new_plan_after_every_change as plans
+from tests.engine.test_plan_cache import (
+    test_an_adapted_plan_runs_plugins_again_that_run_once_for_each_spec as once_a_spec,
+)
 from tests.engine.test_preemption import test_a_nominated_pod_is_counted_once_in_a_dry_run as once
 from tests.engine.test_preemption import test_a_search_for_victims_restores_the_filter_results as back
 from tests.engine.test_preemption import (
@@ -39,6 +43,9 @@ from tests.engine.test_preemption import test_evicting_a_victim_removes_its_anti
 from tests.engine.test_preemption import test_preemption_honours_budgets_added_after_the_previous_search as budgets
 from tests.engine.test_preemption import (
     test_preemption_prefers_victims_that_have_not_started as starts,
+)
+from tests.engine.test_rule_result import (
+    test_an_adapted_result_has_a_new_rule_that_is_bound_refreshed_and_told_of_the_changes_that_it_reads as adapted,
 )
 from tests.engine.test_what_if import test_an_exception_in_a_trial_leaves_state_and_plans_unchanged as raising
 from tests.engine.test_what_if import test_closing_a_trial_restores_state_and_rules as undone
@@ -63,8 +70,8 @@ class Fault(NamedTuple):
 FAULTS = (
     Fault("undo leaves the first move", PodMoves, "undo", "> length:", "> max(length, 1):", undone),
     Fault("undo takes back none", PodMoves, "undo", "> length:", "> len(self._moves):", undone),
-    Fault("undo counts in the wrong direction", PodMoves, "undo", "row, -count)", "row, count)", undone),
-    Fault("undo counts on the row before", PodMoves, "undo", "row, -count)", "row - 1, -count)", undone),
+    Fault("undo counts in the wrong direction", PodMoves, "undo", "row, -sign)", "row, sign)", undone),
+    Fault("undo counts on the row before", PodMoves, "undo", "row, -sign)", "row - 1, -sign)", undone),
     Fault("undo leaves the ports", PodMoves, "undo", "if used is not None:", "if False:", undone),
     Fault("undo frees all ports", PodMoves, "undo", "restore(row, used)", "restore(row, [])", undone),
     Fault("a move forgets owned terms", pod_moves, "count_pod", "info.owned_counters", "()", owned),
@@ -154,6 +161,26 @@ FAULTS = (
         "self.flags[row] |= passes",
         plans,
     ),
+    Fault("adapted plugins do not run", PreparedPlugins, "_first_changed", "or adapted or", "or", once_a_spec),
+    Fault(
+        "adapted plugins after a changed one do not run",
+        PreparedPlugins,
+        "_combine",
+        "and not self._adapted[number]",
+        "",
+        once_a_spec,
+    ),
+    Fault("the new rule is not bound", RuleResult, "_use", "self._version = -1", "pass", adapted),
+    Fault("the old rule's reads stay", RuleResult, "_use", "if read != self._reads:", "if self._reads < 0:", adapted),
+    Fault(
+        "the new rule is not refreshed",
+        RuleResult,
+        "_use",
+        "_refreshes = type(rule)",
+        "_refreshes &= type(rule)",
+        adapted,
+    ),
+    Fault("the old values stay", RuleResult, "_use", "self._interrupted = True", "pass", adapted),
     Fault(
         "the last total is not summed up",
         Totals,

@@ -23,7 +23,7 @@ from bayplan.objects.pod import Pod
 from bayplan.objects.service import Service
 from bayplan.plugins.registry import in_tree_registry
 from bayplan.state.views import Rows
-from tests.plugins.forms import verdicts_of
+from bayplan.testing.row_results import verdicts_of
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"

@@ -371,17 +371,26 @@ class KnowsOneAmount(KnowsAmounts):
         return np.full(len(rows), params is not self.SAME.params, dtype=np.uint16)
 
 
-class KnowsAmountsOnce(KnowsAmounts):
+class Once(KnowsAmounts):
+    name = "Once"
     pre_reads = Reads.NOTHING
 
 
-@pytest.mark.parametrize(
-    "plugin",
-    [KnowsAmounts, KnowsOneAmount, KnowsAmountsOnce],
-    ids=["equal ones", "the same ones", "those of a plugin that runs once for each spec"],
-)
+class OnceToo(Once):
+    name = "OnceToo"
+
+
+@pytest.mark.parametrize("plugin", [KnowsAmounts, KnowsOneAmount], ids=["equal ones", "the same ones"])
 def test_an_adapted_plan_passes_the_params_of_each_pod(plugin: type[KnowsAmounts]) -> None:
-    scheduler = make_scheduler(plugin, in_tree=("NodeResourcesFit",), nodes=("n1", "n2"))
+    assert_that_plans_are_adapted(plugin)
+
+
+def test_an_adapted_plan_runs_plugins_again_that_run_once_for_each_spec() -> None:
+    assert_that_plans_are_adapted(Once, OnceToo)
+
+
+def assert_that_plans_are_adapted(*plugins: type[KnowsAmounts]) -> None:
+    scheduler = make_scheduler(*plugins, in_tree=("NodeResourcesFit",), nodes=("n1", "n2"))
     for number in range(4):
         scheduler.handle(None, pod(f"p{number}", cpu=f"{number + 1}m").obj(), 0)
         report = scheduler.schedule_one(0)

@@ -27,7 +27,7 @@ from bayplan.state.arrays import Codes
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
 from bayplan.testing.builders import make_node, make_pod
-from tests.plugins.forms import verdicts_of
+from bayplan.testing.row_results import verdicts_of
 
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 

@@ -89,20 +89,19 @@ class Scorer(ScorePlugin[Any]):
     """Has a rule of another class, which reads other data, for each mark of a pod."""
 
     name = "Scorer"
-    rules: ClassVar[dict[int, type[Marks]]] = {1: Marks, 2: Late, 3: Marks}
+    rules: ClassVar[dict[int, type[Marks]]] = {1: Marks, 2: Marks, 3: Late, 4: Marks}
 
     def score_rule(self, spec: Any, cluster: ClusterState) -> ScoreRule:
         return self.rules[spec.key](cluster.columns, spec.key)
 
     def score_reads(self, spec: Any) -> Reads:
-        return Reads.USAGE if spec.key == 3 else Reads.NODES
+        return Reads.USAGE if spec.key == 4 else Reads.NODES
 
 
 def test_an_adapted_result_has_a_new_rule_that_is_bound_refreshed_and_told_of_the_changes_that_it_reads() -> None:
-    scheduler = make_scheduler(in_tree=("NodeResourcesFit",), nodes=("n1",))
-    state, values = scheduler.state, []
+    state, values, rules = make_scheduler(in_tree=("NodeResourcesFit",), nodes=("n1",)).state, [], Scorer.rules
     result: Any = ScoreResult(Scorer(None, Handle(state, FeatureGates())), SimpleNamespace(key=1), state)
-    for mark in (1, 2, 3):
+    for mark in rules:
         if mark > 1:
             result.adapt(SimpleNamespace(key=mark))
         for _ in range(2):
@@ -111,7 +110,7 @@ def test_an_adapted_result_has_a_new_rule_that_is_bound_refreshed_and_told_of_th
     scored = result.rule.scored
     state.place(state.pod_info(make_pod("p").obj()), 0)
     result.refresh((), np.ones(state.nodes.capacity, dtype=np.uint8))
-    assert values == [(2, True), (2, True), (12, True), (22, True), (4, False), (4, False)]
+    assert values == [(2, True), (2, True), (3, True), (3, True), (13, True), (23, True), (5, False), (5, False)]
     assert result.rule.scored == scored + 1
 
 

@@ -22,8 +22,8 @@ from bayplan.plugins.volume_zone import VolumeZone
 from bayplan.state.arrays import Codes
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
+from bayplan.testing.row_results import verdicts_of
 from tests.plugins.builders import make_node, make_plugin, make_state
-from tests.plugins.forms import verdicts_of
 from tests.plugins.volume_worlds import (
     ZONE,
     make_claim,

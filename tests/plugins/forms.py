@@ -22,8 +22,7 @@ from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Bools, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
-from bayplan.testing.row_results import scores_of
-from bayplan.testing.row_results import verdicts_of as verdicts_of  # Also for tests/engine.
+from bayplan.testing.row_results import scores_of, verdicts_of
 
 Verdict = tuple[str, tuple[str, ...]]
 """The status code and the reasons."""

@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 import msgspec
 import numpy as np
 
-from bayplan.framework.array_rule import ArrayFilterRule, ArrayScoreRule
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, EventResource, HintAnswer
 from bayplan.framework.plugin import MAX_NODE_SCORE, NormalizePlugin, PreFilterResult, Reads
@@ -305,12 +304,12 @@ def _compare_cached(subject: Subject, filtered: Any, scored: Any, row: int, touc
                     f"declares {pre_reads}"
                 )
         # `filter_rules_follow_what_changes` checks the data that a rule reads itself.
-        is_array = isinstance(plugin.filter_rule(subject.spec, subject.state), ArrayFilterRule)
+        is_array = plugin.filter_rule(subject.spec, subject.state).evaluates_arrays
         if is_array and now_filtered[0] == filtered[0] and filtered[1] is not None:
             _compare_rows(subject, "filter()", filtered[1], now_filtered[1], row, touched, reads, described)
     if scored is None or now_scored is None:
         return
-    if not isinstance(plugin.score_rule(subject.spec, subject.state), ArrayScoreRule):
+    if not plugin.score_rule(subject.spec, subject.state).evaluates_arrays:
         return
     if scored[1] is not None and now_scored[0] == scored[0]:
         score_reads = plugin.score_reads(subject.spec)
