@@ -30,6 +30,8 @@ cdef class DryRun:
         known=uint8_t[::1], table=int64_t[:, ::1], safe_count=Py_ssize_t, evaluated=Py_ssize_t, visited=Py_ssize_t,
     )
     cpdef object search(self, object rows, Py_ssize_t start, Py_ssize_t wanted, NominatedPods nominated, object budgets)
+    @cython.locals(order=Py_ssize_t[::1], number=Py_ssize_t, row=Py_ssize_t, found=list, infeasible=dict, of_reason=dict)
+    cpdef list _infeasible(self, object rows, Py_ssize_t start, Py_ssize_t visited)
     cdef void _dry_run_row(self, Py_ssize_t row) except *
     @cython.locals(before=PodInfo, info=PodInfo, found=list, number=Py_ssize_t)
     cdef list _potential_victims(self, Py_ssize_t row)

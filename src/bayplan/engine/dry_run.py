@@ -11,7 +11,6 @@ from bayplan.base.go_sort import sort_slice
 from bayplan.engine.filtered_rows import PASSES
 from bayplan.engine.nominated_pods import NominatedPodLister, NominatedPods
 from bayplan.engine.plan import Plan
-from bayplan.engine.select_host import visited_rows
 from bayplan.engine.what_if import ChangedRows, Trial
 from bayplan.framework.preemption import shortlist
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
@@ -103,12 +102,14 @@ class DryRun:
         """Return the statuses of evaluated rows that are not candidates, each with its rows."""
         infeasible: dict[Status, list[int]] = {}
         of_reason: dict[object, list[int]] = {}
-        order = visited_rows(rows, start, visited)
-        for row in order[np.asarray(self._known)[order] == _INFEASIBLE].tolist():
-            reason = self._found[row]
-            if reason not in of_reason:
-                of_reason[reason] = infeasible.setdefault(self._status_of(reason), [])
-            of_reason[reason].append(row)
+        order, found = rows, self._found
+        for number in range(visited):
+            row = int(order[(start + number) % len(order)])
+            if self._known[row] == _INFEASIBLE:
+                reason = found[row]
+                if reason not in of_reason:
+                    of_reason[reason] = infeasible.setdefault(self._status_of(reason), [])
+                of_reason[reason].append(row)
         return list(infeasible.items())
 
     def _dry_run_row(self, row: int) -> None:
