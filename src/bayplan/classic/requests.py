@@ -31,8 +31,8 @@ def classic_accounting(*, pod_overhead: bool) -> Callable[[Pod, RequestGates], A
         cpu_milli, memory_bytes = (_without_overhead(pod, name) for name in (CPU, MEMORY))
         if pod_overhead:
             overhead = pod.spec.overhead
-            cpu_milli += amount(overhead, CPU) if CPU in overhead else 0
-            memory_bytes += amount(overhead, MEMORY) if MEMORY in overhead else 0
+            cpu_milli = wrap_int64(cpu_milli + (amount(overhead, CPU) if CPU in overhead else 0))
+            memory_bytes = wrap_int64(memory_bytes + (amount(overhead, MEMORY) if MEMORY in overhead else 0))
         return AccountedRequests(requests, cpu_milli, memory_bytes)
 
     return account
@@ -59,7 +59,7 @@ def scored_pod_request(pod: Pod, name: str, *, pod_overhead: bool) -> int:
     total = _without_overhead(pod, name)
     if pod_overhead and name in pod.spec.overhead:
         # Upstream adds whole cores here, although all other CPU amounts are in thousandths.
-        total += value(pod.spec.overhead[name])
+        total = wrap_int64(total + value(pod.spec.overhead[name]))
     return total
 
 
