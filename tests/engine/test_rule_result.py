@@ -25,7 +25,7 @@ from tests.engine.recorders import make_scheduler
 
 
 class Outdated(FilterRule):
-    """Rejects a node if its last `refresh` said so, and changes its mind in every second one."""
+    """Rejects every node with the number of `refresh` calls, and requires a run on all rows after every second call."""
 
     def __init__(self, columns: Columns) -> None:
         super().__init__(columns)

@@ -10,11 +10,13 @@ import pytest
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import BindPlugin, Plugin
+from bayplan.framework.status import SUCCESS, Code, Status
 from bayplan.live.plugin_guard import guard
 from bayplan.live.plugin_runner import PluginRunner
 from bayplan.live.plugin_timer import PluginTimer
 from bayplan.objects.pod import Pod
 from bayplan.testing import make_node, make_pod
+from tests.engine.recorders import SECOND, make_recorder, make_scheduler
 from tests.live.hosts import Cluster, make_faulty_plugin, small_pod
 
 
@@ -77,6 +79,23 @@ def test_each_plugin_and_extension_point_is_timed_once_per_cycle() -> None:
     # Normalizing is a part of the duration of Score.
     of_plugins["Score"] += of_plugins.pop("ScoreExtensionNormalize", 0.0)
     assert reported.point_seconds == pytest.approx(of_plugins)
+
+
+@pytest.mark.parametrize(
+    ("permit", "want"),
+    [
+        pytest.param((SUCCESS, 0), ["Reserve", "PreBind"], id="Reserve and PreBind"),
+        pytest.param((Status(Code.WAIT), SECOND), ["Reserve"], id="only Reserve while the pod waits at Permit"),
+    ],
+)
+def test_points_count_for_plugins_that_have_nothing_to_do(permit: object, want: list[str]) -> None:
+    reported = RecordedTimes()
+    recorder = make_recorder("A", [], {"permit": permit})
+    scheduler = make_scheduler(recorder, in_tree=("NodeResourcesFit", "VolumeBinding"), nodes=("n1",))
+    scheduler.handle(None, small_pod("p"), 0)
+    PluginTimer(reported, share=1.0).schedule(scheduler, 0)
+    points = ("Reserve", "PreBind")
+    assert [point for point in points if ("VolumeBinding", point) in reported.plugins] == want
 
 
 def test_post_filter_is_timed_for_an_infeasible_pod() -> None:

@@ -62,8 +62,16 @@ class RuleResult:
         # Reads of all changed rows before the rules run are collected in it: their cache misses then overlap.
         self._loaded = 0
 
-    def _use(self, spec: Any, rule: Rule, reads: Reads) -> None:
-        """Use a new rule for another spec of the plugin; `reads`: the data that the rule reads."""
+    def _use(self, spec: Any, rule: Any, kind: type[Rule], reads: Reads) -> None:
+        """Use a new rule of this kind for another spec of the plugin; `reads`: the data that the rule reads.
+
+        Raises:
+            PluginError: the plugin returned something else.
+        """
+        if not isinstance(rule, kind):
+            method = kind.__name__.removesuffix("Rule").lower()
+            hint = f"'return super().{method}_rule(spec, cluster)' if {method}() evaluates the nodes"
+            raise PluginError(f"{self.name}.{method}_rule", got=repr(rule), wanted=f"a {kind.__name__}", hint=hint)
         self.spec = spec
         self.rule = rule
         rule.params = self.params
@@ -127,9 +135,9 @@ class RuleResult:
     # Hooks: filter results and score results implement them.
 
     def adapt(self, spec: Any) -> None:
-        """Compute the results for another spec of the plugin from now on, beginning with a run on every row.
+        """Change to another spec of the plugin; the next `refresh` runs its rule on every row.
 
-        Only for a result that is not shared. The params stay until the next `refresh`.
+        Only for a result that is not shared. The params stay until that `refresh`.
         """
 
     def allocate(self) -> None:
@@ -167,10 +175,8 @@ class FilterResult(RuleResult):
     def adapt(self, spec: Any) -> None:
         """See `RuleResult.adapt`."""
         rule = self.plugin.filter_rule(spec, self._state)
-        if not isinstance(rule, FilterRule):
-            raise _no_rule(self.plugin, "filter", rule)
+        self._use(spec, rule, FilterRule, self.plugin.reads)
         self.filter_rule = rule
-        self._use(spec, rule, self.plugin.reads)
 
     def allocate(self) -> None:
         """Allocate `values` with an element for each row."""
@@ -226,10 +232,8 @@ class ScoreResult(RuleResult):
     def adapt(self, spec: Any) -> None:
         """See `RuleResult.adapt`."""
         rule = self.plugin.score_rule(spec, self._state)
-        if not isinstance(rule, ScoreRule):
-            raise _no_rule(self.plugin, "score", rule)
+        self._use(spec, rule, ScoreRule, self.plugin.score_reads(spec))
         self.score_rule = rule
-        self._use(spec, rule, self.plugin.score_reads(spec))
 
     def allocate(self) -> None:
         """Allocate `values` with an element for each row."""
@@ -292,11 +296,6 @@ class ScoreResult(RuleResult):
                 elif raw[row] != level:
                     return False
         return True
-
-
-def _no_rule(plugin: Plugin[Any], method: str, got: object) -> PluginError:
-    hint = f"'return super().{method}_rule(spec, cluster)' if {method}() evaluates the nodes"
-    return PluginError(f"{plugin.name}.{method}_rule", got=repr(got), wanted=f"a {method.title()}Rule", hint=hint)
 
 
 class RuleSet:

@@ -18,9 +18,9 @@ from bayplan.engine.actions import CycleReport
 from bayplan.engine.records import Outcome
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.plugin import Plugin
-from bayplan.framework.profile import Profile
 from bayplan.framework.status import Code, Status
 from bayplan.live.engine_calls import EngineCalls
+from bayplan.objects.pod import Pod
 
 SAMPLED = 0.1
 """The fraction of cycles that are sampled."""
@@ -106,15 +106,18 @@ class PluginTimer(EngineCalls):
                 for name in timed:
                     del own[name]
                 own.update(before)
-        profile = report.pod.spec.scheduler_name if report is not None else ""
         if report is not None and report.outcome is Outcome.SCHEDULED:
-            self._add_skipped(scheduler.profiles[profile])
-        self._report(profile)
+            self._add_skipped(scheduler, report.pod)
+        self._report(report.pod.spec.scheduler_name if report is not None else "")
         return report
 
-    def _add_skipped(self, profile: Profile) -> None:
+    def _add_skipped(self, scheduler: Scheduler, pod: Pod) -> None:
         """Add the Reserve and PreBind plugins that were not called because they had nothing to do, as upstream does."""
-        for point, plugins in (("Reserve", profile.reserve), ("PreBind", profile.pre_bind)):
+        profile = scheduler.profiles[pod.spec.scheduler_name]
+        points: list[tuple[str, Sequence[Plugin[Any]]]] = [("Reserve", profile.reserve)]
+        if scheduler.waiting_pods.get(pod.key) is None:
+            points.append(("PreBind", profile.pre_bind))
+        for point, plugins in points:
             for plugin in plugins:
                 if not plugin.binds_skipped_pods:
                     self._seconds.setdefault((plugin.name, point), 0.0)

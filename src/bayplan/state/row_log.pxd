@@ -20,8 +20,6 @@ cdef class LogReader:
     cdef Py_ssize_t[::1] _positions
     cdef public Py_ssize_t[::1] rows
 
-    @cython.locals(number=Py_ssize_t, log=RowLog, added=Py_ssize_t)
-    cpdef bint is_current(self) except -1
     @cython.locals(number=Py_ssize_t, log=RowLog)
     cpdef void skip(self) except *
     @cython.locals(

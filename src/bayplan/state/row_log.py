@@ -91,14 +91,6 @@ class LogReader:
         self._positions: Any = np.full(len(self._logs), -1, dtype=np.intp)
         self.rows: Any = np.zeros(0, dtype=np.intp)
 
-    def is_current(self) -> bool:
-        """Return whether nothing was added to the logs since the last `take` or `skip`."""
-        added = 0
-        for number in range(len(self._logs)):
-            log = self._logs[number]
-            added += log.end - self._positions[number]
-        return added == 0
-
     def skip(self) -> None:
         """Skip all entries that were added."""
         for number in range(len(self._logs)):
@@ -117,6 +109,8 @@ class LogReader:
             missed += log.end - position
             if position < log.start:
                 reached = False
+        if reached and missed == 0:
+            return 0
         if not reached or missed >= limit:
             self.skip()
             return -1
