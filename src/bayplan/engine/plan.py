@@ -14,7 +14,7 @@ import numpy as np
 
 from bayplan.engine.filtered_rows import FilteredRows
 from bayplan.engine.preparation import PreFilters, PreparationOutcome, PreScores
-from bayplan.engine.rule_result import FilterResult, RuleResult, RuleResults, ScoreResult
+from bayplan.engine.rule_result import FilterResult, R, RuleResult, RuleResults, ScoreResult
 from bayplan.engine.select_host import Sample
 from bayplan.engine.totals import Totals
 from bayplan.framework.cycle_state import CycleState
@@ -116,8 +116,10 @@ class Plan:
             self.footprint = self._footprint_of(pod)
         self.pre_filters.adapt(self.specs)
         self.pre_scores.adapt(self.specs)
-        self.filtered.rules.choose(self._adapted(self.filtered.results, stale))
-        self.totals.choose(self._adapted(self.totals.results, stale), self.totals.weights)
+        filters, scorers = self.filtered.results, self.totals.results
+        self.filtered.rules.choose([self._for_current_spec(it) if it.name in stale else it for it in filters])
+        scorers = [self._for_current_spec(it) if it.name in stale else it for it in scorers]
+        self.totals.choose(scorers, self.totals.weights)
         # A scorer's error may depend on its spec.
         self._pre_score_seen = None
         self.failure = self.first_failed = self.dry_run = None
@@ -132,26 +134,19 @@ class Plan:
         earlier_sums = self.profile.sums_before_binding if repeats_overhead(pod) else 0
         return self.state.footprint(pod, earlier_sums=earlier_sums)
 
-    def _adapted(self, results: list[Any], stale: Collection[str]) -> list[Any]:
-        """Return the results for the plan's current pod.
-
-        Those of the `stale` plugins whose key has changed are adapted, or replaced if other plans may use them.
-        """
-        found = []
-        for result in results:
-            spec = self.specs[result.name]
-            if result.name not in stale or spec.key == result.spec.key:
-                found.append(result)
-            else:
-                known = self._shared.get(type(result), result.plugin, spec)
-                if known is None and result.shared:
-                    known = type(result)(result.plugin, spec, self.state)
-                elif known is None:
-                    result.adapt(spec)
-                    self._shared.adapted += 1
-                    known = result
-                found.append(known)
-        return found
+    def _for_current_spec(self, result: R) -> R:
+        """Return the result of a plugin for the plan's current spec: adapted, or another one if plans may share it."""
+        spec = self.specs[result.name]
+        if spec.key == result.spec.key:
+            return result
+        known = self._shared.get(type(result), result.plugin, spec)
+        if known is None and result.shared:
+            known = type(result)(result.plugin, spec, self.state)
+        if known is not None:
+            return known
+        result.adapt(spec)
+        self._shared.adapted += 1
+        return result
 
     # PreFilter and Filter.
 
