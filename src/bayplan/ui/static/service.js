@@ -1,6 +1,8 @@
 // Requests to the server: the Bayplan API under /bayplan/v1, and the Kubernetes API. All failures become the same kind
 // of error, with what, where, what was expected and what to try, so that every page shows errors in the same form.
 
+import { beforePaint } from "./dom.js";
+
 export const API = "/bayplan/v1";
 const TOKEN = "bayplan.token";
 
@@ -47,9 +49,14 @@ export function clearPrefetched() {
 
 let pending = 0;
 
-/** Expose to tests whether a request or page load is pending. @param {number} delta */
+/** Expose to tests whether a request or page load is pending, or its outcome not painted yet. @param {number} delta */
 export function trackPending(delta) {
   pending += delta;
+  if (pending) showIdle();
+  else beforePaint(showIdle);
+}
+
+function showIdle() {
   document.documentElement.dataset.idle = String(pending === 0);
 }
 
@@ -95,7 +102,8 @@ export async function send(address, how = {}) {
       });
     }
     if (!answer.ok) throw await errorFrom(answer, address);
-    return answer;
+    // The request is pending until its body has arrived, too.
+    return new Response(await answer.arrayBuffer(), answer);
   } finally {
     trackPending(-1);
   }
