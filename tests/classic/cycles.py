@@ -14,7 +14,6 @@ from bayplan.classic.gates import ClassicGates
 from bayplan.classic.policy import policy_from_mapping
 from bayplan.classic.preemption import Preemption
 from bayplan.classic.scheduler import ClassicScheduler
-from bayplan.engine.full_pass import score_over
 from bayplan.engine.plan import Plan
 from bayplan.engine.select_host import first_by_name
 from bayplan.framework.cycle_state import CycleState
@@ -23,6 +22,7 @@ from bayplan.objects.kinds import decode
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.testing.builders import NodeBuilder, PodBuilder, make_node
+from tests.engine.full_pass import full_pass
 
 ZONE = "failure-domain.beta.kubernetes.io/zone"
 Item = NodeBuilder | PodBuilder | Mapping[str, object]
@@ -73,11 +73,10 @@ class Cycle:
         nodes = self.scheduler.state.nodes
         feasible = np.zeros(nodes.capacity, dtype=np.bool_)
         feasible[self.result.order] = True
-        table = score_over(self.plan, feasible)
         rows = self.result.order.tolist()
         return {
             name: {nodes.names[row] or "": int(scores.normalized[row]) for row in rows}
-            for name, scores in table.scores.items()
+            for name, scores in full_pass(self.plan, feasible).scores.items()
         }
 
     def preemption(self) -> Preemption:

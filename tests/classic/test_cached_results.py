@@ -14,12 +14,12 @@ from bayplan.base.errors import BayplanError
 from bayplan.classic.cycle import ClassicResult, priority_errors, schedule_pod
 from bayplan.classic.scheduler import ClassicScheduler
 from bayplan.conformance.classic import ClassicRun
-from bayplan.engine.full_pass import score_over
 from bayplan.engine.plan import Plan
 from bayplan.engine.rule_result import RuleResults
 from bayplan.framework.cycle_state import CycleState
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
+from tests.engine.full_pass import full_pass
 
 
 def _cycle(scheduler: ClassicScheduler, plan: Plan, pod: Pod) -> ClassicResult:
@@ -43,7 +43,7 @@ def _compare(scheduler: ClassicScheduler, pod: Pod) -> None:
     if len(kept.order) > 1 and priority_errors(kept_plan, 1) is None:
         feasible = np.zeros(scheduler.state.nodes.capacity, dtype=np.bool_)
         feasible[kept.order] = True
-        ties = score_over(fresh_plan, feasible).total
+        ties = full_pass(fresh_plan, feasible).total
         assert sorted(kept.common.ties) == np.flatnonzero(ties == ties.max()).tolist()
 
 

@@ -16,8 +16,8 @@ from bayplan.base.errors import BayplanError
 from bayplan.classic.cycle import priority_errors, schedule_pod
 from bayplan.conformance.cases import JsonObject
 from bayplan.conformance.classic import ClassicRun, answer_classic_case
-from bayplan.engine.full_pass import score_over
 from bayplan.engine.plan import Plan
+from bayplan.engine.select_host import mask_of
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import NormalizePlugin, Params, PreScorePlugin
 from bayplan.framework.rule import ready
@@ -25,6 +25,7 @@ from bayplan.framework.status import Status
 from bayplan.state.arrays import Bools, Index, Ints
 from bayplan.state.views import Rows
 from bayplan.testing.row_results import scores_of
+from tests.engine.full_pass import full_pass
 
 NUMBERS = st.integers(0, 10**6)
 
@@ -70,7 +71,7 @@ def test_splitting_nodes_over_workers_does_not_change_the_scores(
     number: int, shuffle: int, pieces: int, workers: int
 ) -> None:
     plan, feasible = _first_cycle(number)
-    want = score_over(plan, feasible)
+    want = full_pass(plan, mask_of(np.flatnonzero(feasible), plan.state.nodes.capacity))
     order = list(range(len(feasible)))
     Random(shuffle).shuffle(order)
     chunks = [np.array(chunk, dtype=np.intp) for chunk in np.array_split(order, pieces) if len(chunk)]

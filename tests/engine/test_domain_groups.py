@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from bayplan.engine.assemble import assemble_scheduler
-from bayplan.engine.full_pass import score_over
-from bayplan.engine.plan import Plan
+from bayplan.engine.plan import Plan, score_over
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.configuration.loading import default_configuration

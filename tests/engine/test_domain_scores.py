@@ -9,7 +9,6 @@ import pytest
 from msgspec.structs import replace
 
 from bayplan.engine.assemble import assemble_scheduler
-from bayplan.engine.full_pass import score_over
 from bayplan.engine.plan import Plan
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
@@ -24,6 +23,7 @@ from bayplan.objects.service import Service
 from bayplan.plugins.registry import in_tree_registry
 from bayplan.state.views import Rows
 from bayplan.testing.row_results import verdicts_of
+from tests.engine.full_pass import full_pass
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
@@ -157,7 +157,7 @@ def test_incremental_results_equal_a_full_pass(seed: int, whole: bool) -> None:
         ]
         assert np.array_equal(plan.filtered.feasible[alive], ~np.any(verdicts, axis=0))
         assert np.array_equal(
-            plan.totals.total[: scheduler.state.nodes.count], score_over(plan, plan.filtered.feasible).total
+            plan.totals.total[: scheduler.state.nodes.count], full_pass(plan, plan.filtered.feasible).total
         )
     scheduler.state.check_invariants()
 
@@ -178,7 +178,7 @@ def test_scoring_a_sample_finds_the_same_best_nodes_as_a_full_pass(seed: int) ->
         sample = np.array(random.sample(rows.tolist(), random.randint(1, len(rows))), dtype=np.intp)
         chosen = np.zeros_like(plan.filtered.feasible)
         chosen[sample] = True
-        wanted = score_over(plan, chosen).total
+        wanted = full_pass(plan, chosen).total
         plan.refresh_scores(Sample(sample))
         highest, best = plan.totals.best(Sample(sample))
         assert (highest, list(best)) == (wanted.max(), np.flatnonzero(wanted == wanted.max()).tolist())

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from bayplan.engine.filtered_rows import PASSES
-from bayplan.engine.full_pass import score_over
-from bayplan.engine.plan import Plan
+from bayplan.engine.plan import Plan, score_over
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.status import SKIP, Code, error
 from bayplan.testing import make_pod
+from tests.engine.full_pass import full_pass
 from tests.engine.recorders import Log, make_recorder, make_scheduler
 
 
@@ -32,21 +32,20 @@ def both(plan: Plan) -> Any:
 
 def test_scores_are_weighted_and_summed_on_feasible_nodes() -> None:
     plan, _ = make({"scores": {"n1": 10, "n2": 30}}, {"scores": {"n1": 5, "n2": 1}})
-    table = score_over(plan, both(plan))
+    table = full_pass(plan, both(plan))
     assert {name: scores.raw.tolist() for name, scores in table.scores.items()} == {"A": [10, 30], "B": [5, 1]}
     assert [scores.weight for scores in table.scores.values()] == [1, 1]
     assert table.total.tolist() == [15, 31]
     feasible = both(plan)
     feasible[1] = False
-    table = score_over(plan, feasible)
+    table = full_pass(plan, feasible)
     assert table.total.tolist() == [15, -1]
     assert table.scores["A"].scale == (10,)
 
 
-def test_skipped_score_plugins_are_listed_and_not_counted() -> None:
+def test_skipped_score_plugins_are_not_counted() -> None:
     plan, _ = make({"pre_score": SKIP, "scores": {"n1": 10}}, {"scores": {"n2": 1}})
-    table = score_over(plan, both(plan))
-    assert table.skipped == ["A"]
+    table = full_pass(plan, both(plan))
     assert list(table.scores) == ["B"]
     assert table.total.tolist() == [0, 1]
 
@@ -74,8 +73,7 @@ def test_an_invalid_score_on_an_infeasible_node_is_ignored() -> None:
     plan, _ = make({"scores": {"n1": 101, "n2": 7}})
     feasible = both(plan)
     feasible[0] = False
-    table = score_over(plan, feasible)
-    assert table.failure is None
+    table = full_pass(plan, feasible)
     assert table.total.tolist() == [-1, 7]
 
 
@@ -97,4 +95,4 @@ def test_feasible_nodes_total_one_without_score_plugins() -> None:
     plan.refresh_filters()
     feasible = both(plan)
     feasible[1] = False
-    assert score_over(plan, feasible).total.tolist() == [1, -1]
+    assert full_pass(plan, feasible).total.tolist() == [1, -1]

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from bayplan.engine.full_pass import score_over
 from bayplan.engine.plan import Plan
 from bayplan.engine.records import Outcome, RecordLevel
 from bayplan.engine.rule_result import RuleResults
@@ -21,6 +20,7 @@ from bayplan.objects.pod import Pod
 from bayplan.state.row_log import RowLog
 from bayplan.testing.builders import make_node, make_pod
 from tests.engine.clusters import random_node, random_pod
+from tests.engine.full_pass import full_pass
 from tests.engine.plan_histories import (
     cached_plan,
     change_something,
@@ -59,7 +59,7 @@ def test_cached_totals_equal_a_full_pass(seed: int) -> None:
         plan = cached_plan(scheduler, pod)
         said = plan_results(plan)
         if "totals" in said:
-            assert said["totals"] == score_over(plan, plan.filtered.feasible).total.tolist()
+            assert said["totals"] == full_pass(plan, plan.filtered.feasible).total.tolist()
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -240,5 +240,5 @@ def make_probe(scheduler: Scheduler, pod: Pod) -> tuple[str, dict[str, int]]:
         plan.refresh_filters()
     if pre.status is not None or not plan.filtered.feasible.any():
         return f"default/{pod.metadata.name}", dict.fromkeys(names.values(), -1)
-    total = score_over(plan, plan.filtered.feasible).total
+    total = full_pass(plan, plan.filtered.feasible).total
     return f"default/{pod.metadata.name}", {name: int(total[row]) for row, name in names.items()}

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from bayplan.engine.assemble import assemble_scheduler
-from bayplan.engine.full_pass import ScoreTable, score_over
 from bayplan.engine.plan import Plan
 from bayplan.engine.records import Decision, RecordLevel
 from bayplan.engine.rule_result import RuleResults
@@ -28,6 +27,7 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
 from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.row_results import verdicts_of
+from tests.engine.full_pass import FullPass, full_pass
 
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 
@@ -110,9 +110,9 @@ def scheduler_with(*plugins: type[Plugin[Any]], nodes: int = 24) -> Scheduler:
     return scheduler
 
 
-def full_pass(
+def evaluate_again(
     scheduler: Scheduler, pod: Pod, plan: Plan | None = None
-) -> tuple[dict[str, list[int]], ScoreTable | None, list[int]]:
+) -> tuple[dict[str, list[int]], FullPass | None, list[int]]:
     """Return every filter's verdicts and the scores, all evaluated again, and the existing rows."""
     state = scheduler.state
     plan = plan if plan is not None else scheduler.plans.plan_for(scheduler.profiles["default-scheduler"], pod)
@@ -128,10 +128,10 @@ def full_pass(
         feasible &= verdicts == 0
     whole = np.zeros(state.nodes.capacity, dtype=np.bool_)
     whole[: len(feasible)] = feasible
-    return codes, score_over(plan, whole) if feasible.sum() > 1 else None, alive
+    return codes, full_pass(plan, whole) if feasible.sum() > 1 else None, alive
 
 
-def check(decision: Decision, codes: dict[str, list[int]], table: ScoreTable | None, alive: list[int]) -> None:
+def check(decision: Decision, codes: dict[str, list[int]], table: FullPass | None, alive: list[int]) -> None:
     assert {name: decision.codes[number].tolist() for number, name in enumerate(decision.filters)} == codes
     if table is None:
         assert decision.scorers == ()
@@ -153,7 +153,7 @@ def test_full_records_equal_a_full_pass_at_the_time(seed: int, plugins: tuple[ty
     for step in range(70):
         app = random.choice(list(SPECS))
         pod = make_pod(f"p{step}").label(app=app).req(cpu="500m").spec(**SPECS[app]).obj()
-        wanted.append(full_pass(scheduler, pod))
+        wanted.append(evaluate_again(scheduler, pod))
         scheduler.handle(None, pod, step)
         assert scheduler.schedule_one(step) is not None
         if random.random() < 0.05:
@@ -205,7 +205,7 @@ def test_records_of_alternating_templates_equal_a_full_pass_at_the_time(seed: in
         app, cpu = str(number % 3), f"{300 + 150 * (number % 5)}m"
         pod = make_pod(f"p{step}").label(app=app).req(cpu=cpu, memory="64Mi").obj()
         # A separate plan, which shares no results with the recorded one.
-        wanted.append(full_pass(scheduler, pod, Plan(profile, pod, scheduler.state, RuleResults(scheduler.state))))
+        wanted.append(evaluate_again(scheduler, pod, Plan(profile, pod, scheduler.state, RuleResults(scheduler.state))))
         scheduler.handle(None, pod, step)
         assert scheduler.schedule_one(step) is not None
         if random.random() < 0.02:

@@ -15,10 +15,9 @@ from bayplan.classic.select_host import select_host
 from bayplan.classic.trial import NodeTrial
 from bayplan.engine.cycle import ScheduleResult
 from bayplan.engine.extenders import ExtendedCycle, add_extender_scores, find_nodes_that_pass_extenders
-from bayplan.engine.full_pass import score_over
 from bayplan.engine.nominated_pods import NominatedPodLister, NominatedPods
-from bayplan.engine.plan import Plan
-from bayplan.engine.select_host import NodeSampling, Pick, Sample, visited_rows
+from bayplan.engine.plan import Plan, score_over
+from bayplan.engine.select_host import NodeSampling, Pick, Sample, mask_of, visited_rows
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import NO_NODES_AVAILABLE
 from bayplan.framework.extender import Extender
@@ -255,7 +254,7 @@ def prioritize_nodes(
 ) -> None:
     """Score the feasible nodes, add the scores of extenders, and select the host."""
     common, state = result.common, plan.state
-    common.scored = True
+    common.scored_by = plan
     common.failure = priority_errors(plan, len(result.order))
     if common.failure is not None:
         return
@@ -268,21 +267,16 @@ def prioritize_nodes(
         in_order: Index = result.order[np.isin(result.order, list(found))]
         common.row, common.ties = settings.pick(state, in_order), found
         return
-    feasible: Bools = np.zeros(state.nodes.capacity, dtype=np.bool_)
-    feasible[result.order] = True
+    feasible = mask_of(result.order, state.nodes.capacity)
     if common.sample is None and np.array_equal(feasible, plan.filtered.feasible):
         plan.refresh_scores()
-        total, failure = plan.totals.total, plan.failure
-        custom = [
-            (part.name, number) for number, part in enumerate(plan.totals.results) if part.name in settings.custom
-        ]
-        scores = [(name, plan.totals.normalized(number)) for name, number in custom]
     else:
-        table = common.table = score_over(plan, feasible)
-        total, failure = table.total, table.failure
-        scores = [(name, each.normalized) for name, each in table.scores.items() if name in settings.custom]
+        plan = common.scored_by = score_over(plan, feasible)
+    total = plan.totals.total
     if settings.custom:
-        common.failure = custom_score_error(pod, scores, failure, result.order, settings)
+        custom = [number for number, part in enumerate(plan.totals.results) if part.name in settings.custom]
+        scores = [(plan.totals.results[number].name, plan.totals.normalized(number)) for number in custom]
+        common.failure = custom_score_error(pod, scores, plan.failure, result.order, settings)
         if common.failure is not None:
             return
     if common.extended is not None:

@@ -24,19 +24,17 @@ from bayplan.classic.policy import policy_from_mapping
 from bayplan.classic.scheduler import ClassicScheduler
 from bayplan.conformance.cases import Json, JsonObject
 from bayplan.conformance.cluster_objects import ClusterObjects, read_objects
-from bayplan.engine.full_pass import score_over
-from bayplan.engine.plan import Plan
+from bayplan.engine.plan import Plan, score_over
 from bayplan.engine.queued_pod import key_of, uid_of
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.rule_result import RuleResults
-from bayplan.engine.select_host import first_by_name
+from bayplan.engine.select_host import first_by_name, mask_of
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import Handle
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import ERROR_BIT
 from bayplan.objects.pod import Pod
-from bayplan.state.arrays import Bools
 
 
 class ClassicRun:
@@ -86,7 +84,7 @@ class ClassicRun:
         self._record_predicates(answer, plan, pod)
         result = schedule_pod(plan, pod, cycle_state, scheduler.nominated_pods, scheduler.settings)
         failure = result.common.failure
-        if failure is not None and result.fit_error is None and not result.common.scored:
+        if failure is not None and result.fit_error is None and result.common.scored_by is None:
             answer["message"] = failure.message
             return answer
         self._record_filter(answer, plan, result)
@@ -141,22 +139,20 @@ class ClassicRun:
             # A single node is chosen in spite of the error.
             answer["best"] = self._sorted_names(rows)
             return
-        feasible: Bools = np.zeros(self.state.nodes.capacity, dtype=np.bool_)
-        feasible[rows] = True
-        table = score_over(plan, feasible)
+        scored = score_over(plan, mask_of(result.order, self.state.nodes.capacity))
+        total = scored.totals.total
         answer["priorities"] = {
-            name.removesuffix(" (priority)"): {
-                "weight": scores.weight,
-                "map": None if isinstance(scores.plugin, RowPriority) else self._by_name(rows, scores.raw),
-                "reduced": self._by_name(rows, scores.normalized),
+            part.name.removesuffix(" (priority)"): {
+                "weight": scored.totals.weights[number],
+                "map": None if isinstance(part.plugin, RowPriority) else self._by_name(rows, part.values),
+                "reduced": self._by_name(rows, scored.totals.normalized(number)),
             }
-            for name, scores in table.scores.items()
+            for number, part in enumerate(scored.totals.results)
         }
-        answer["total"] = self._by_name(rows, table.total)
-        highest = max(int(table.total[row]) for row in rows)
-        answer["best"] = self._sorted_names([row for row in rows if int(table.total[row]) == highest])
-        kept = result.common.scored and result.common.table is None
-        if kept and not np.array_equal(plan.totals.total[: self.state.nodes.count], table.total):
+        answer["total"] = self._by_name(rows, total)
+        highest = max(int(total[row]) for row in rows)
+        answer["best"] = self._sorted_names([row for row in rows if int(total[row]) == highest])
+        if result.common.scored_by is plan and not np.array_equal(plan.totals.total, total):
             raise AssertionError("the cached totals of the plan differ from those of all nodes")
 
     def _take_node(

@@ -19,8 +19,7 @@ from bayplan.conformance.cluster_objects import ClusterObjects, read_objects
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.cycle import ScheduleResult, absent_status, schedule_pod
 from bayplan.engine.filtered_rows import PASSES
-from bayplan.engine.full_pass import ScoreTable, score_over
-from bayplan.engine.plan import Plan
+from bayplan.engine.plan import Plan, score_over
 from bayplan.engine.queued_pod import key_of, uid_of
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
@@ -36,7 +35,7 @@ from bayplan.objects.quantity import parse_quantity
 from bayplan.objects.requests import repeats_overhead
 from bayplan.plugins.default_preemption import DefaultPreemption
 from bayplan.plugins.registry import in_tree_registry
-from bayplan.state.arrays import Bools
+from bayplan.state.arrays import Bools, Ints
 
 
 def answer_cycle_case(case: JsonObject) -> JsonObject:
@@ -117,7 +116,7 @@ def run_cycle(scheduler: Scheduler, objects: ClusterObjects, key: str) -> JsonOb
         answer["filterAll"] = _every_filter(_plan_after_sums(scheduler, profile, pod))
     failure = result.failure
     # An Error of a filter ends the cycle before scores, even if other nodes are feasible.
-    if result.feasible_nodes and (failure is None or result.scored):
+    if result.feasible_nodes and (failure is None or result.scored_by is not None):
         failure = _record_scores(answer, plan, result) or failure
     if failure is not None and result.diagnosis is None:
         answer["message"] = failure.message
@@ -208,35 +207,40 @@ def _record_scores(answer: JsonObject, plan: Plan, result: ScheduleResult) -> St
     """Write the scores of the feasible nodes to the answer; return the Error that ended scoring, or None."""
     names = plan.state.nodes.names
     feasible = _rows_of(plan, answer["feasible"])
-    table = score_over(plan, feasible)
-    answer["preScoreSkipped"] = list[Json](sorted(table.skipped))
+    scored = score_over(plan, feasible)
+    totals = scored.totals
+    skipped = [name for name, code in scored.pre_scores.recorded_results() if code is Code.SKIP]
+    answer["preScoreSkipped"] = list[Json](sorted(skipped))
+    if scored.failure is not None and totals.results and not totals.summed:
+        # A scorer failed: the recording has the scores of the plugins before it.
+        before = [result.name for result in totals.results].index(scored.failure.plugin)
+        params = totals.rules.params[:before]
+        totals.choose(totals.results[:before], totals.weights[:before])
+        totals.rules.params = params
+        totals.refresh()
     rows = np.flatnonzero(feasible).tolist()
     answer["scores"] = {
-        plugin: {
-            "weight": scores.weight,
-            "raw": {names[row] or "": int(scores.raw[row]) for row in rows},
-            "normalized": {names[row] or "": int(scores.normalized[row]) for row in rows},
+        part.name: {
+            "weight": totals.weights[number],
+            "raw": {names[row] or "": int(part.values[row]) for row in rows},
+            "normalized": {names[row] or "": int(totals.normalized(number)[row]) for row in rows},
         }
-        for plugin, scores in table.scores.items()
+        for number, part in enumerate(totals.results)
     }
-    if table.failure is not None:
-        # The recording has the sums of the scores before the plugin that failed.
-        if table.scores:
-            sums = sum(scores.weight * scores.normalized for scores in table.scores.values())
-            answer["total"] = {names[row] or "": int(np.asarray(sums)[row]) for row in rows}
-        return table.failure
-    answer["total"] = {names[row] or "": int(table.total[row]) for row in rows}
-    highest = int(table.total.max())
-    answer["best"] = list[Json](sorted(names[row] or "" for row in rows if table.total[row] == highest))
-    _check_kept_totals(plan, result, table)
+    if scored.failure is None or totals.results:
+        answer["total"] = {names[row] or "": int(totals.total[row]) for row in rows}
+    if scored.failure is not None:
+        return scored.failure
+    highest = int(totals.total.max())
+    answer["best"] = list[Json](sorted(names[row] or "" for row in rows if totals.total[row] == highest))
+    _check_kept_totals(plan, result, totals.total)
     return None
 
 
-def _check_kept_totals(plan: Plan, result: ScheduleResult, table: ScoreTable) -> None:
+def _check_kept_totals(plan: Plan, result: ScheduleResult, total: Ints) -> None:
     """Raise AssertionError if the plan's cached totals, which decide, differ from the totals of a full pass."""
-    count = plan.state.nodes.count
     own = not any(plan.filtered.feasible[row] for row in result.nominated_failures)
-    if result.scored and own and not np.array_equal(plan.totals.total[:count], table.total):
+    if result.scored_by is not None and own and not np.array_equal(plan.totals.total, total):
         raise AssertionError("the cached totals of the plan differ from those of all nodes")
 
 

@@ -9,8 +9,9 @@ cdef class ScheduleResult:
     cdef public Py_ssize_t row, feasible_nodes, evaluated_nodes, rejected_row
     cdef public Sample sample
     cdef public object ties, total, rejection, sample_span, failure, diagnosis
-    cdef public object nominated_failures, table, extended
-    cdef public bint scored, chose_nominated_node_alone, check_all
+    cdef public object nominated_failures, extended
+    cdef public Plan scored_by
+    cdef public bint chose_nominated_node_alone, check_all
 
 @cython.locals(result=ScheduleResult)
 cpdef ScheduleResult schedule_pod(
@@ -31,4 +32,5 @@ cdef void _search_sample(
     Plan plan, object feasible, ScheduleResult result, NodeSampling sampling, Py_ssize_t count, bint may_fail
 ) except *
 
+@cython.locals(sample=Sample)
 cpdef void prioritize_nodes(Plan plan, object feasible, ScheduleResult result) except *

@@ -11,9 +11,8 @@ from bayplan.engine.dry_run import find_candidates
 from bayplan.engine.extenders import ExtendedCycle, add_extender_scores, find_nodes_that_pass_extenders
 from bayplan.engine.filtered_rows import PASSES
 from bayplan.engine.first_failures import FirstFailures
-from bayplan.engine.full_pass import ScoreTable, score_over
 from bayplan.engine.nominated_pods import NO_NOMINATED_PODS, NominatedPodLister, NominatedPods
-from bayplan.engine.plan import Plan
+from bayplan.engine.plan import Plan, score_over
 from bayplan.engine.select_host import NodeSampling, Pick, Sample, Ties, mask_of, visited_rows
 from bayplan.engine.what_if import first_failure_with
 from bayplan.framework.cycle_state import CycleState
@@ -36,14 +35,14 @@ class ScheduleResult:
         ties: rows with the highest total.
         total: the highest total; 0 if no scoring was needed.
         feasible_nodes, evaluated_nodes: number of nodes that fit the pod, and number of nodes evaluated.
-        scored: whether nodes were scored; False if at most one node is feasible.
+        scored_by: the plan that scored the nodes: the pod's own one, or a temporary one if the feasible nodes differ from
+            those of the plan; None if at most one node is feasible.
         chose_nominated_node_alone: whether the nominated node was chosen without evaluating any other node.
         failure: why there is no node: an Error, or a rejection with `diagnosis`.
         rejected_row, rejection: the row and first failure of the pod's nominated node if filters rejected it; else -1.
         sample: the feasible rows found before the search ended early; None if it visited all nodes.
         sample_span: the start of that search (see `NodeSampling.next_start`), and the number of nodes that it visited.
         nominated_failures: by row, the first failures that nominated pods change. Valid until the cluster changes.
-        table: the scores, if the feasible nodes differ from the plan's; else None.
         extended: the extenders' results; None if there are no extenders or the cycle did not reach them.
         check_all: whether every failing filter of a node counts, not just the first (alwaysCheckAllPredicates).
     """
@@ -54,7 +53,7 @@ class ScheduleResult:
         self.total = 0
         self.feasible_nodes = 0
         self.evaluated_nodes = 0
-        self.scored = False
+        self.scored_by: Plan | None = None
         self.chose_nominated_node_alone = False
         self.rejected_row = -1
         self.rejection = PASSES
@@ -62,7 +61,6 @@ class ScheduleResult:
         self.sample_span = (0, 0)
         self.failure: Status | None = None
         self.diagnosis: Diagnosis | None = None
-        self.table: ScoreTable | None = None
         self.extended: ExtendedCycle | None = None
         self.check_all = False
         self.nominated_failures: Mapping[int, int] = {}
@@ -300,7 +298,7 @@ def _as_visited(plan: Plan, feasible: Bools, result: ScheduleResult, sampling: N
 
 def prioritize_nodes(plan: Plan, feasible: Bools, result: ScheduleResult) -> None:
     """Score the feasible nodes and find the tie set."""
-    result.scored = True
+    result.scored_by, sample = plan, None
     own = feasible is plan.filtered.feasible
     # If an extender returned its own node objects, scoring ignores the pods on nodes.
     bare = result.extended is not None and result.extended.bare
@@ -310,26 +308,23 @@ def prioritize_nodes(plan: Plan, feasible: Bools, result: ScheduleResult) -> Non
             # Without the nodes that nominated pods fill, the feasible nodes are a sample, too.
             sample = Sample(feasible.nonzero()[0])
         plan.refresh_scores(sample)
-        result.failure = plan.failure
-        if result.failure is None:
-            result.total, result.ties = plan.totals.best(sample)
-        return
-    if result.sample is not None:
-        feasible = mask_of(result.sample.array(), len(feasible))
-    table = result.table = score_over(plan, feasible, bare=bare)
-    result.failure = table.failure
+    else:
+        if result.sample is not None:
+            feasible = mask_of(result.sample.array(), len(feasible))
+        plan = result.scored_by = score_over(plan, feasible, bare=bare)
+    result.failure = plan.failure
     if result.failure is None:
-        result.total, result.ties = Sample(feasible.nonzero()[0]).best(table.total)
+        result.total, result.ties = plan.totals.best(sample)
 
 
 def prioritize_with_extenders(plan: Plan, pod: Pod, extenders: Sequence[Extender], result: ScheduleResult) -> None:
     """Add the extenders' scores to the totals of the remaining nodes, and find the tie set again."""
-    extended = result.extended
+    extended, scored_by = result.extended, result.scored_by
     assert extended is not None
-    total = plan.totals.total if result.table is None else result.table.total
+    assert scored_by is not None
     rows = extended.left
     # Without score plugins, each node gets one point only if there are no extenders, either.
-    totals = total[rows] if plan.profile.score else np.zeros(len(rows), dtype=np.int64)
+    totals = scored_by.totals.total[rows] if plan.profile.score else np.zeros(len(rows), dtype=np.int64)
     result.total, result.ties = add_extender_scores(extenders, extended, pod, plan.state, rows, totals)
 
 

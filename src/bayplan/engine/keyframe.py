@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayplan.engine.cycle import absent_status
-from bayplan.engine.full_pass import ScoreTable
 from bayplan.engine.plan import Plan
 from bayplan.framework.plugin import Params
 from bayplan.framework.rule import ScoreRule, ready
@@ -38,19 +37,16 @@ class PluginOutput(NamedTuple):
     still: bool
 
 
-def plugin_outputs(plan: Plan, *, scored: bool, table: ScoreTable | None) -> list[PluginOutput]:
-    """Return the current results of a plan's filters, then of its scorers (of `table`, if given)."""
+def plugin_outputs(plan: Plan, scored_by: Plan | None) -> list[PluginOutput]:
+    """Return the current results of a plan's filters, then those of the scorers of the plan that scored nodes, if any."""
     outputs = [
         PluginOutput(part.plugin, part.spec, part.params, 0, part.values, part.static) for part in plan.filtered.results
     ]
-    if table is not None:
-        return outputs + [
-            PluginOutput(it.plugin, it.spec, None, it.weight, it.raw, False) for it in table.scores.values()
-        ]
-    if scored:
-        weighted = zip(plan.totals.results, plan.totals.weights, strict=True)
+    if scored_by is not None:
+        # The scores of a temporary plan depend on which nodes are feasible.
+        own, weighted = scored_by is plan, zip(scored_by.totals.results, scored_by.totals.weights, strict=True)
         outputs += [
-            PluginOutput(part.plugin, part.spec, part.params, weight, part.values, part.static)
+            PluginOutput(part.plugin, part.spec, part.params, weight, part.values, part.static and own)
             for part, weight in weighted
         ]
     return outputs

@@ -230,7 +230,7 @@ class Plan:
             if sample is not None:
                 feasible = np.zeros(count, dtype=np.bool_)
                 feasible[sample.array()] = True
-            failure = invalid_score(self.state, scores, feasible)
+            failure = _invalid_score(self.state, scores, feasible)
             if failure is not None:
                 self.failure = failure
                 self._pre_score_seen = None
@@ -251,17 +251,18 @@ class Plan:
             custom = [entry for entry in chosen if not type(entry.plugin).__module__.startswith("bayplan.")]
             self._has_custom_scores = bool(custom)
             self._scores_skipped = outcome.skipped
-        totals.rules.params = [self.score_params(result, outcome) for result in totals.results]
-        for number, result in enumerate(totals.results):
-            self.failure = score_error(result, totals.rules.params[number])
-            if self.failure is not None:
+        known = self.profile.pre_score_names
+        totals.rules.params = [
+            self._params(result, outcome.params, result.name in known, PreScorePlugin) for result in totals.results
+        ]
+        for result, params in zip(totals.results, totals.rules.params, strict=True):
+            text = result.plugin.score_error(result.spec, params)
+            if text:
+                text = f'running Score plugins: plugin "{result.name}" failed with: {text}'
+                self.failure = error(text).by(result.name)
                 return False
         self._pre_score_seen = outcome
         return True
-
-    def score_params(self, result: ScoreResult, outcome: PreparationOutcome) -> Params | None:
-        """Return the params of a scorer, given the outcome of PreScore."""
-        return self._params(result, outcome.params, result.name in self.profile.pre_score_names, PreScorePlugin)
 
     @property
     def scores_samples(self) -> bool:
@@ -269,15 +270,19 @@ class Plan:
         return not self.pre_scores.reads_feasible
 
 
-def score_error(result: ScoreResult, params: Params | None) -> Status | None:
-    """Return the Error with which a scorer ends scoring before it runs, if any."""
-    text = result.plugin.score_error(result.spec, params)
-    if not text:
-        return None
-    return error(f'running Score plugins: plugin "{result.name}" failed with: {text}').by(result.name)
+def score_over(plan: Plan, feasible: Bools, *, bare: bool = False) -> Plan:
+    """Return a new plan of the same pod that has scored these rows (bool[capacity], at least one true) and shares no cache.
+
+    `bare`: ignore pods and images on nodes (see `ClusterState.without_pods_and_images`).
+    """
+    state = plan.state.without_pods_and_images() if bare else plan.state
+    scoring = Plan(plan.profile, plan.pod, state, RuleResults(state), plan.specs)
+    scoring.filtered.feasible, scoring.filtered.flags = feasible, feasible.view(np.uint8)
+    scoring.refresh_scores()
+    return scoring
 
 
-def invalid_score(state: ClusterState, scores: Iterable[tuple[str, Ints]], feasible: Bools) -> Status | None:
+def _invalid_score(state: ClusterState, scores: Iterable[tuple[str, Ints]], feasible: Bools) -> Status | None:
     """Return the Error for the first feasible node, by name, with an invalid score; None if all are valid.
 
     `scores` has int64[rows in use] per plugin, in order; `feasible` is bool[rows in use].

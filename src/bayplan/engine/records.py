@@ -15,12 +15,10 @@ from msgspec.structs import replace
 
 from bayplan.engine.cycle import ScheduleResult
 from bayplan.engine.decision import Decision, Frame, Outcome, Record, rebuild
-from bayplan.engine.full_pass import ScoreTable
 from bayplan.engine.keyframe import FrameHistory, Keyframe, plugin_outputs
 from bayplan.engine.plan import Plan
-from bayplan.framework.plugin import Params
 from bayplan.framework.preemption.account import PreemptionAccount
-from bayplan.framework.status import Code, Status
+from bayplan.framework.status import Status
 from bayplan.state.arrays import Index
 from bayplan.state.cluster_state import ClusterState
 
@@ -94,24 +92,19 @@ class Records:
             status = plan.pre.status if state.nodes.row_of else None
             outputs = plan.pre_filters.recorded_results() if state.nodes.row_of else ()
             return Frame(self._bare, 0, False, (), (), (), status, preemption=_preemption(result), pre_filters=outputs)
-        scored = result.scored and result.failure is None
-        keyframe = self._keyframe_of(plan, names, scored, result.table)
-        scales: tuple[Params | None, ...] = ()
-        if scored and result.table is not None:
-            scales = tuple(scores.scale for scores in result.table.scores.values())
-        elif scored:
-            scales = tuple(plan.totals.scales)
+        scored_by = result.scored_by if result.failure is None else None
+        keyframe = self._keyframe_of(plan, names, scored_by)
         failures = sorted(result.nominated_failures.items())
         if result.rejected_row >= 0 and not plan.examined()[result.rejected_row]:
             # PreFilter excluded the nominated node, but it was evaluated before the others.
             failures.append((result.rejected_row, result.rejection))
         overrides = tuple([(row, failure >> 16, failure & 0xFFFF) for row, failure in failures])
-        own_ties = not scored or result.table is not None or result.extended is not None
+        own_ties = scored_by is not plan or result.extended is not None
         return Frame(
             keyframe,
             len(keyframe.rows),
-            scored,
-            scales,
+            scored_by is not None,
+            tuple(scored_by.totals.scales) if scored_by is not None else (),
             overrides,
             tuple(map(int, result.ties)) if own_ties else None,
             None,
@@ -121,20 +114,14 @@ class Records:
             _preemption(result),
             result.check_all,
             plan.pre_filters.recorded_results(),
-            _pre_scores(plan, result.table) if scored else (),
+            scored_by.pre_scores.recorded_results() if scored_by is not None else (),
         )
 
-    def _keyframe_of(
-        self, plan: Plan, names: tuple[str | None, ...], scored: bool, table: ScoreTable | None
-    ) -> Keyframe:
-        """Return the keyframe of the plan's last such results extended with the changes since, or a new one.
-
-        `table`: scores to record instead of the plan's own, if `scored`.
-        """
-        table = table if scored else None
+    def _keyframe_of(self, plan: Plan, names: tuple[str | None, ...], scored_by: Plan | None) -> Keyframe:
+        """Return the keyframe of the plan's last such results extended with the changes since, or a new one."""
         histories = plan.histories
-        kind = "table" if table is not None else "scores" if scored else "filters"
-        outputs = plugin_outputs(plan, scored=scored, table=table)
+        kind = "filters" if scored_by is None else "own scores" if scored_by is plan else "other scores"
+        outputs = plugin_outputs(plan, scored_by)
         history: FrameHistory | None = histories.get(kind)
         if history is None or not history.record_changes(plan, outputs):
             moving = frozenset[int]() if history is None else history.moving
@@ -184,14 +171,6 @@ class Records:
         changes = sum(8 * (len(keyframe.rows) + len(keyframe.values)) for keyframe in keyframes)
         whole = 500 * len(keyframes) + sum(names.values()) + sum(arrays.values()) + changes
         return 200 * len(self._summaries) + 150 * len(self._frames) + whole
-
-
-def _pre_scores(plan: Plan, table: ScoreTable | None) -> tuple[tuple[str, Code], ...]:
-    """Return the PreScore plugins that ran, with SKIP or SUCCESS."""
-    if table is None:
-        return plan.pre_scores.recorded_results()
-    preparing = plan.profile.pre_score if plan.profile.score else ()
-    return tuple((plugin.name, Code.SUCCESS if plugin.name in table.scores else Code.SKIP) for plugin in preparing)
 
 
 def _preemption(result: ScheduleResult) -> PreemptionAccount | None:

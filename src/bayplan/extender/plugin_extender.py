@@ -11,9 +11,9 @@ import numpy as np
 
 from bayplan.base.errors import InputError
 from bayplan.engine.filtered_rows import PASSES
-from bayplan.engine.full_pass import score_over
-from bayplan.engine.plan import Plan
+from bayplan.engine.plan import Plan, score_over
 from bayplan.engine.scheduler import Scheduler
+from bayplan.engine.select_host import mask_of
 from bayplan.engine.what_if import Trial
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.extender import MAX_EXTENDER_PRIORITY
@@ -88,16 +88,14 @@ class PluginExtender:
         if not weight or not names:
             return [{"Host": name, "Score": 0} for name in names]
         rows = self._rows(names)
-        feasible = np.zeros(self._scheduler.state.nodes.count, dtype=np.bool_)
-        feasible[rows] = True
         plan.run_pre_filter_plugins(CycleState())
-        table = score_over(plan, feasible)
-        if table.failure is not None:
-            raise ScoringError(table.failure.message)
+        scored = score_over(plan, mask_of(rows, plan.state.nodes.capacity))
+        if scored.failure is not None:
+            raise ScoringError(scored.failure.message)
         # A node has at most 100 points times the sum of the weights. Divide by that sum and by 10, and round to the
         # nearest.
         unit = weight * MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY
-        scores = (2 * table.total[rows] + unit) // (2 * unit)
+        scores = (2 * scored.totals.total[rows] + unit) // (2 * unit)
         return [{"Host": name, "Score": int(score)} for name, score in zip(names, scores.tolist(), strict=True)]
 
     def preempt(self, arguments: Json) -> Answer:
