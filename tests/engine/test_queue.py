@@ -119,14 +119,13 @@ def test_a_failed_pod_is_requeued_only_if_it_still_needs_a_node(
     assert places(queue) == where
 
 
-def test_a_failed_pod_is_requeued_as_its_newest_version_without_the_old_plan() -> None:
+def test_a_failed_pod_is_requeued_as_its_newest_version() -> None:
     queue, known = queue_of()
     queue.add(pod("a"), 0)
     queued = popped(queue)
-    queued.plan = "compiled"
     known["default/a"] = pod("a", version="2")
     queue.fail(queued, 1, unschedulable_plugins=P)
-    assert [(each.pod.metadata.resource_version, each.plan) for each in queue.unschedulable()] == [("2", None)]
+    assert [each.pod.metadata.resource_version for each in queue.unschedulable()] == ["2"]
 
 
 def test_attempts_rejections_and_errors_are_counted() -> None:

@@ -25,15 +25,6 @@ def test_the_active_queue_sorts_by_priority_then_age() -> None:
     assert sorted(pods, key=priority_sort) == by_hand
 
 
-def test_a_queued_pod_drops_its_plan_when_its_version_changes() -> None:
-    first, second = pod("a"), pod("a", version="2")
-    queued = QueuedPod(first, "default/a", "uid-a", 1, 0, plan="compiled")
-    queued.replace_version(first)
-    assert (queued.pod, queued.plan) == (first, "compiled")
-    queued.replace_version(second)
-    assert (queued.pod, queued.plan) == (second, None)
-
-
 def test_queued_pods_compare_by_identity() -> None:
     assert record(1, priority=0, timestamp_ns=0) != record(1, priority=0, timestamp_ns=0)
 

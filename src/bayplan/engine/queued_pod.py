@@ -25,7 +25,7 @@ class QueuedPod(Struct, eq=False, gc=False):
     """A pod in the scheduling queue, or in flight. Compares by identity.
 
     The cyclic garbage collector does not track these records, which makes a million of them affordable: nothing that a
-    record refers to (above all `plan`) may refer back to it.
+    record refers to may refer back to it.
 
     Attributes:
         key: ``namespace/name``.
@@ -42,7 +42,6 @@ class QueuedPod(Struct, eq=False, gc=False):
         gating_plugin: the PreEnqueue plugin that gates the pod, or "".
         flushed: whether the pod left the unschedulable pods because it had been there for too long.
         backoff_expiry_ns: the end of the backoff after the last failure; None until it is needed.
-        plan: reserved for the engine: the plan for `pod`. The queue clears it when it replaces `pod`.
         popped_at: bookkeeping of `bayplan.engine.in_flight`.
     """
 
@@ -60,7 +59,6 @@ class QueuedPod(Struct, eq=False, gc=False):
     gating_plugin: str = ""
     flushed: bool = False
     backoff_expiry_ns: int | None = None
-    plan: object | None = None
     popped_at: int = 0
 
     @property
@@ -83,7 +81,6 @@ class QueuedPod(Struct, eq=False, gc=False):
         if pod is not self.pod:
             self.pod = pod
             self.uid = pod.metadata.uid or self.key
-            self.plan = None
 
     def count_failures(self, count: int, last_ns: int) -> None:
         """Count `count` skipped attempts as rejections, the last of them at `last_ns`; do nothing if `count` is 0."""

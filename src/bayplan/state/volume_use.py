@@ -113,10 +113,7 @@ def count_user(users: dict[K, dict[int, int]], key: K, row: int, change: int) ->
 
 def moved_rows(state: ClusterState, position: int) -> Collection[int]:
     """Return the rows on which pods were added or removed since a position in the usage log; all rows for -1."""
-    log = state.usage_log
-    if position == log.end:
-        return ()
-    logged = log.since(position) if position >= 0 else None
+    logged = state.usage_log.since(position)
     return range(len(state.pods_on)) if logged is None else dict.fromkeys(logged)
 
 
