@@ -24,7 +24,7 @@ def build_extenders(extenders: Sequence[Extender], check_tls: CheckTls | None) -
     """
     for extender in extenders:
         if problem := _tls_problem(extender, check_tls):
-            raise BuildError(f"couldn't build extenders: {problem}")
+            raise BuildError(f"couldn't build extenders: {problem}", steps=("extenders",))
     return tuple(sorted(map(with_timeout, extenders), key=lambda extender: extender.ignorable))
 
 
@@ -69,7 +69,9 @@ def _with_ignored(plugin_config: tuple[PluginConfig, ...], ignored: tuple[str, .
         if entry.name != "NodeResourcesFit":
             continue
         if not isinstance(entry.args, NodeResourcesFitArgs):
-            raise BuildError("couldn't build extenders: want args to be of type NodeResourcesFitArgs, got <nil>")
+            text = "couldn't build extenders: want args to be of type NodeResourcesFitArgs, got <nil>"
+            raise BuildError(text, steps=("extenders",))
         changed = replace(entry, args=replace(entry.args, ignored_resources=ignored))
         return (*plugin_config[:index], changed, *plugin_config[index + 1 :])
-    raise BuildError("couldn't build extenders: can't find NodeResourcesFitArgs in plugin config")
+    text = "couldn't build extenders: can't find NodeResourcesFitArgs in plugin config"
+    raise BuildError(text, steps=("extenders",))

@@ -113,7 +113,7 @@ class Examination(msgspec.Struct, frozen=True):
         messages: the individual validation messages.
         declared: the file with its defaults, unless decoding failed.
         configuration: the whole configuration, if it passed every step.
-        remarks: the individual problems found while decoding.
+        remarks: the individual problems found while decoding or building.
     """
 
     stage: Stage | None = None
@@ -197,7 +197,7 @@ def examine_configuration(
     try:
         configuration = _build(declared, gates, extension_points_of, check_tls)
     except BuildError as error:
-        return Examination("build", str(error), declared=declared)
+        return Examination("build", str(error), declared=declared, remarks=error.remarks)
     return Examination(declared=declared, configuration=configuration)
 
 
@@ -224,7 +224,8 @@ def _build(
     try:
         built = build_profiles(profiles, feature_gates, extension_points_of)
     except BuildError as error:
-        raise BuildError(f"initializing profiles: {error}") from None
+        located = [remark for remark in error.remarks if remark.steps]
+        raise BuildError(f"initializing profiles: {error}", located, steps=("profiles",)) from None
     return SchedulerConfiguration(replace(declared, profiles=profiles), built, extenders)
 
 

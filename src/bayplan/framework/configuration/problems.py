@@ -1,7 +1,7 @@
 """The problems of a configuration: upstream's messages with line, column, path and a suggestion.
 
-kube-scheduler stops at the first stage that fails, and building stops at the first problem, which has no path but only
-the names of profile and plugin. `list_problems` locates each problem, corrects it in a copy, and continues.
+kube-scheduler stops at the first stage that fails, and building stops at the first problem. `list_problems` locates each
+problem, corrects it in a copy, and continues.
 """
 
 from __future__ import annotations
@@ -36,12 +36,6 @@ MAX_PROBLEMS = 50
 
 _LINE = re.compile(r"line (\d+): ")
 _VALIDATION = re.compile(r"([A-Za-z][A-Za-z0-9.\[\]_/-]*): (?=[A-Z])")
-_PROFILE = re.compile(r"initializing profiles: creating profile for scheduler name (.*?): (.*)", re.DOTALL)
-_PLUGIN = re.compile(
-    r'(?:(\w+)Plugin )?(?:plugin )?"([^"]*)" (?:does not exist|does not extend (\w+)Plugin|already registered)'
-)
-_ARGUMENTS = re.compile(r'initializing plugin "([^"]*)": (?:\[(.*)\]|(.*))', re.DOTALL)
-_NEXT_ARGUMENT = re.compile(r", (?=(?:scoringStrategy|ignoredResource)[A-Za-z.\[\]0-9]*: )")
 _MISSING_PLUGIN = re.compile(r'"([^"]*)" does not exist')
 _UNSUPPORTED = re.compile(r'Unsupported value: "([^"]*)": supported values: (.*)', re.DOTALL)
 _UNKNOWN_KIND = re.compile(rf'no kind "(?!{KIND}")([^"]*)" is registered')
@@ -145,10 +139,10 @@ def _located(found: Examination, positions: TextPositions, *, has_lines: bool) -
     if found.stage == "validation":
         for message in found.messages:
             yield _of_field(positions, message)
-    elif found.stage == "build":
-        yield from _of_build(positions, found.error or "")
     for remark in found.remarks:
-        if not remark.steps and (match := _LINE.search(remark.text)):
+        if found.stage == "build":
+            yield _of_field(positions, remark.text, _steps_in_text(positions, remark.steps))
+        elif not remark.steps and (match := _LINE.search(remark.text)):
             place = positions.on_line(int(match[1]) if has_lines else 0)
             yield ConfigurationProblem(remark.text[match.end() :], place)
         else:
@@ -164,54 +158,25 @@ def _of_field(positions: TextPositions, message: str, base: tuple[Step, ...] = (
     return ConfigurationProblem(message[match.end() :], positions.place((*base, *steps_of(match[1]))))
 
 
-def _of_build(positions: TextPositions, error: str) -> Iterator[ConfigurationProblem]:
-    """Split the error of profiles or extenders that could not be built into problems."""
-    match = _PROFILE.match(error)
-    if match is None:
-        place = positions.place(("extenders",) if "extender" in error else ("profiles",))
-        yield ConfigurationProblem(error, place)
-        return
-    profile, reason = _profile(positions, match[1]), match[2]
-    if arguments := _ARGUMENTS.fullmatch(reason):
-        entry = _plugin_config(positions, profile, arguments[1])
-        for each in _NEXT_ARGUMENT.split(arguments[2] or arguments[3]):
-            yield _of_field(positions, each, (*entry, "args"))
-    elif plugin := _PLUGIN.search(reason):
-        point = plugin[1] or plugin[3] or ""
-        steps = _enabled(positions, profile, point[:1].lower() + point[1:], plugin[2])
-        yield ConfigurationProblem(reason, positions.place(steps))
-    else:
-        yield ConfigurationProblem(reason, positions.place(profile))
+def _steps_in_text(positions: TextPositions, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Return the path of a remark of building; see `BuildError` for enabled plugins.
 
-
-def _profile(positions: TextPositions, name: str) -> tuple[Step, ...]:
-    """Return the path of the profile with a scheduler name, else of the first profile."""
-    for steps, value in positions.scalars("schedulerName"):
-        if len(steps) == 3 and steps[0] == "profiles" and value == name:
-            return steps[:2]
-    return ("profiles", 0)
-
-
-def _plugin_config(positions: TextPositions, profile: tuple[Step, ...], plugin: str) -> tuple[Step, ...]:
-    """Return the path of the arguments of a plugin, else of ``pluginConfig``."""
-    place = (*profile, "pluginConfig")
-    named = (steps[:-1] for steps, value in positions.scalars("name") if steps[:-2] == place and value == plugin)
-    return next(named, place)
-
-
-def _enabled(positions: TextPositions, profile: tuple[Step, ...], point: str, plugin: str) -> tuple[Step, ...]:
-    """Return the path of the entry that enables a plugin: at the extension point, at multiPoint, or anywhere."""
+    The text may enable such a plugin at the extension point, at multiPoint, or, if neither, anywhere in the profile.
+    """
+    if steps[2:3] != ("plugins",):
+        return steps
+    point, plugin = steps[3], steps[5]
     places = [
-        steps
-        for steps, value in positions.scalars("name")
-        if steps[: len(profile)] == profile and "enabled" in steps and value == plugin
+        place
+        for place, value in positions.scalars("name")
+        if place[:2] == steps[:2] and "enabled" in place and value == plugin
     ]
     # Of duplicate entries, upstream rejects the last.
     for wanted in (point, "multiPoint", "enabled"):
-        for steps in reversed(places):
-            if wanted in steps:
-                return steps
-    return (*profile, "plugins")
+        for place in reversed(places):
+            if wanted in place:
+                return place
+    return steps[:3]
 
 
 def _suggestion(message: str, steps: tuple[Step, ...], positions: TextPositions, plugins: Collection[str]) -> str:

@@ -14,6 +14,7 @@ from bayplan.framework.configuration.document import KubeSchedulerProfile, Plugi
 from bayplan.framework.configuration.extension_points import ExtensionPoint, ExtensionPointsOf
 from bayplan.framework.configuration.field_errors import Path
 from bayplan.framework.configuration.plugin_arguments import NodeResourcesFitArgs, PluginArguments, argument_type_of
+from bayplan.framework.configuration.struct_codec import RejectedError, Remark, remarks_inside
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.selectors import join_errors
 
@@ -31,8 +32,8 @@ _MISSING_ARGUMENTS = {
 }
 
 
-class BuildError(ValueError):
-    """A profile or extender that can't be built; the message is upstream's."""
+class BuildError(RejectedError):
+    """A profile or extender can't be built. The paths of remarks name an enabled plugin instead of its index in the list."""
 
 
 class PluginWeight(NamedTuple):
@@ -100,12 +101,13 @@ def build_profiles(
         BuildError: the first problem, in upstream's words.
     """
     built: list[ProfileConfiguration] = []
-    for profile in profiles:
+    for number, profile in enumerate(profiles):
         try:
             following = _build(profile, feature_gates, extension_points_of)
         except BuildError as error:
             name = profile.scheduler_name or ""
-            raise BuildError(f"creating profile for scheduler name {name}: {error}") from None
+            remarks = remarks_inside(("profiles", number), error.remarks)
+            raise BuildError(f"creating profile for scheduler name {name}: {error}", remarks) from None
         _check_against(built, profile, following)
         built.append(following)
     return tuple(built)
@@ -169,25 +171,27 @@ def _arguments(
     Raises:
         BuildError: a plugin has two entries, lacks arguments, or rejects them.
     """
-    given: dict[str, PluginArguments | RawArguments | None] = {}
-    for entry in profile.plugin_config:
-        if entry.name in given:
+    places: dict[str, int] = {}
+    for number, entry in enumerate(profile.plugin_config):
+        if entry.name in places:
             raise BuildError(f"repeated config for plugin {entry.name}")
-        given[entry.name] = entry.args
+        places[entry.name] = number
     arguments: dict[str, EffectiveArguments] = {}
     for name in implemented:
-        args = given.get(name)
+        args = profile.plugin_config[places[name]].args if name in places else None
         if isinstance(args, RawArguments):
             arguments[name] = plain_value(args.tree)
         elif args is not None:
             # The arguments of other plugins were validated with the configuration, by the same rules.
             errors = args.errors(Path(), feature_gates) if isinstance(args, NodeResourcesFitArgs) else []
             if errors:
-                raise BuildError(f"initializing plugin {quote(name)}: {join_errors(errors)}")
+                remarks = [Remark(each, ("pluginConfig", places[name], "args")) for each in errors]
+                raise BuildError(f"initializing plugin {quote(name)}: {join_errors(errors)}", remarks)
             arguments[name] = args
         elif (argument_type := argument_type_of(name)) is not None:
             missing = _MISSING_ARGUMENTS.get(name, f"want args to be of type {argument_type.__name__}, got <nil>")
-            raise BuildError(f"initializing plugin {quote(name)}: {missing}")
+            remarks = [Remark(missing, ("pluginConfig", "args"))]
+            raise BuildError(f"initializing plugin {quote(name)}: {missing}", remarks)
     return arguments
 
 
@@ -197,12 +201,13 @@ def _own_plugins(
     """Return the names of the plugins enabled at the extension point itself, after checking them."""
     names: list[str] = []
     for plugin in declared.enabled:
+        name, steps = quote(plugin.name), ("plugins", point.json_name, "enabled", plugin.name)
         if plugin.name not in implemented:
-            raise BuildError(f"{point.interface} {quote(plugin.name)} does not exist")
+            raise BuildError(f"{point.interface} {name} does not exist", steps=steps)
         if point not in implemented[plugin.name]:
-            raise BuildError(f"plugin {quote(plugin.name)} does not extend {point.interface} plugin")
+            raise BuildError(f"plugin {name} does not extend {point.interface} plugin", steps=steps)
         if plugin.name in names:
-            raise BuildError(f"plugin {quote(plugin.name)} already registered as {quote(point.interface)}")
+            raise BuildError(f"plugin {name} already registered as {quote(point.interface)}", steps=steps)
         names.append(plugin.name)
     return tuple(names)
 
@@ -220,14 +225,15 @@ def _with_multi_point(
     overridden: set[str] = set()
     added: list[str] = []
     for plugin in plugins.multi_point.enabled:
+        name, steps = quote(plugin.name), ("plugins", "multiPoint", "enabled", plugin.name)
         if plugin.name not in implemented:
-            raise BuildError(f"{point.interface} {quote(plugin.name)} does not exist")
+            raise BuildError(f"{point.interface} {name} does not exist", steps=steps)
         if point not in implemented[plugin.name] or plugin.name in disabled:
             continue
         if plugin.name in own:
             overridden.add(plugin.name)
         elif plugin.name in added:
-            raise BuildError(f"plugin {quote(plugin.name)} already registered as {quote(point.interface)}")
+            raise BuildError(f"plugin {name} already registered as {quote(point.interface)}", steps=steps)
         else:
             added.append(plugin.name)
     first = [name for name in own if name in overridden]

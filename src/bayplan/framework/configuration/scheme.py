@@ -24,7 +24,7 @@ from bayplan.framework.configuration.document import (
 from bayplan.framework.configuration.field_errors import Step
 from bayplan.framework.configuration.plugin_arguments import ARGUMENT_TYPES, PluginArguments, argument_type_of
 from bayplan.framework.configuration.schema import Struct
-from bayplan.framework.configuration.struct_codec import DecodeError, Remark, decode_struct
+from bayplan.framework.configuration.struct_codec import DecodeError, Remark, decode_struct, remarks_inside
 from bayplan.framework.feature_gates import FeatureGates
 
 INTERNAL_VERSION: Final = "__internal"
@@ -173,18 +173,14 @@ def _decode_nested(
             try:
                 decoded, found = _decode_arguments(entry, feature_gates)
             except DecodeError as error:
-                raise DecodeError(f"{place}{error}", _inside(steps, error.remarks)) from None
+                raise DecodeError(f"{place}{error}", remarks_inside(steps, error.remarks)) from None
             if found:
                 inner = _strict(remark.text for remark in found)
                 texts.append(place + _strict([f"decoding args for plugin {entry.name}: {inner}"]))
-                remarks += _inside(steps, found)
+                remarks += remarks_inside(steps, found)
             entries.append(decoded)
         profiles.append(replace(profile, plugin_config=tuple(entries)))
     return replace(document, profiles=tuple(profiles))
-
-
-def _inside(steps: tuple[Step, ...], remarks: Iterable[Remark]) -> list[Remark]:
-    return [remark._replace(steps=(*steps, *remark.steps)) for remark in remarks]
 
 
 def _decode_arguments(entry: PluginConfig, feature_gates: FeatureGates) -> tuple[PluginConfig, Sequence[Remark]]:

@@ -7,7 +7,7 @@ fields, only the first type error is reported, and an invalid duration ends deco
 
 import base64
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar, cast
 
 from bayplan.base.go_text.base64 import decode_base64
@@ -42,7 +42,7 @@ S = TypeVar("S", bound=Struct)
 
 
 class Remark(NamedTuple):
-    """One problem found while decoding.
+    """One problem of a rejected configuration.
 
     Attributes:
         text: upstream's text.
@@ -57,12 +57,21 @@ class Remark(NamedTuple):
     of_key: bool = False
 
 
-class DecodeError(ValueError):
-    """A text that can't be decoded into the struct, with the individual problems."""
+class RejectedError(ValueError):
+    """A configuration is rejected; the message is upstream's. `remarks` are the individual problems."""
 
     def __init__(self, text: str, remarks: Sequence[Remark] = (), *, steps: tuple[Step, ...] = ()) -> None:
         super().__init__(text)
         self.remarks = tuple(remarks) or (Remark(text, steps),)
+
+
+class DecodeError(RejectedError):
+    """A text can't be decoded into the struct."""
+
+
+def remarks_inside(steps: tuple[Step, ...], remarks: Iterable[Remark]) -> list[Remark]:
+    """Return the remarks about a value as remarks about the document that contains it at a path."""
+    return [remark._replace(steps=(*steps, *remark.steps)) for remark in remarks]
 
 
 def decode_struct(node: JsonNode, struct: type[S], *, internal: bool = False) -> tuple[S, tuple[Remark, ...]]:
