@@ -106,7 +106,7 @@ def plan_results(plan: Plan) -> dict[str, object]:
         sample = np.flatnonzero(plan.filtered.feasible)[::2].astype(np.intp)
         # A sample is scored with its own scale, and then all totals are summed up again. Most refreshes shall update
         # only changed rows.
-        if plan.scores_samples and len(state.pods) % 3 == 0:
+        if not plan.pre_scores.reads_feasible and len(state.pods) % 3 == 0:
             chosen = Sample(sample)
             plan.refresh_scores(chosen)
             total, best = plan.totals.best(chosen)

@@ -172,7 +172,7 @@ def test_scoring_a_sample_finds_the_same_best_nodes_as_a_full_pass(seed: int) ->
     for number in range(100):
         step(random, scheduler, number, whole=seed % 2 == 0)
         plan = plan_of(scheduler, make_pod(random, "probe"))
-        if plan is None or not plan.scores_samples:
+        if plan is None or plan.pre_scores.reads_feasible:
             continue
         rows = np.flatnonzero(plan.filtered.feasible)
         sample = np.array(random.sample(rows.tolist(), random.randint(1, len(rows))), dtype=np.intp)

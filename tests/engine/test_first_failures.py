@@ -103,7 +103,7 @@ def test_refreshed_first_failures_equal_a_new_computation(seed: int) -> None:
         fresh = FirstFailures(plan, RowLog())
         fresh.refresh(nominated)
         assert reported(got) == reported(fresh)
-        check_against_filters(plan, got, {row: nominated.pods_at(row) for row in nominated.rows.tolist()})
+        check_against_filters(plan, got, {row: nominated.pods_at(row) for row in nominated.rows})
         closed += int(np.count_nonzero(plan.filtered.feasible & ~got.feasible))
         scheduler.state.check_invariants()
     assert closed > 5
@@ -111,15 +111,15 @@ def test_refreshed_first_failures_equal_a_new_computation(seed: int) -> None:
 
 def check_against_filters(plan: Plan, got: FirstFailures, pods: dict[int, list[PodInfo]]) -> None:
     """Compare with the filters' results for each row, with its nominated pods moved there and without them."""
-    own = np.where(plan.examined(), plan.filtered.first_failures(), PASSES)
+    own = np.where(plan.filtered.examined(), plan.filtered.first_failures(), PASSES)
     want = own.copy()
     for row, failure in ((row, first_failure_with(plan, row, pods[row])) for row in pods):
-        if failure != PASSES and plan.examined()[row]:
+        if failure != PASSES and plan.filtered.examined()[row]:
             want[row] = failure
     assert got.values.tolist() == want.tolist()
     assert got.overrides == {row: int(want[row]) for row in np.flatnonzero(want != own).tolist()}
     assert got.counts == Counter(want[want != PASSES].tolist())
-    assert got.feasible.tolist() == ((want == PASSES) & plan.examined()).tolist()
+    assert got.feasible.tolist() == ((want == PASSES) & plan.filtered.examined()).tolist()
 
 
 def test_two_equal_pods_each_fit_only_on_their_nominated_node() -> None:

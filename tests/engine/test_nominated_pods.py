@@ -126,8 +126,8 @@ def test_cached_nominated_requests_follow_nominations(seed: int) -> None:
             ]
             if counting:
                 want[row] = counting
-        assert nominated.rows.tolist() == sorted(want)
-        assert {row: [info.key for info in nominated.pods_at(row)] for row in nominated.rows.tolist()} == want
+        assert nominated.rows == sorted(want)
+        assert {row: [info.key for info in nominated.pods_at(row)] for row in nominated.rows} == want
 
 
 def test_pod_infos_of_nominated_pods_are_shared_between_preemptors() -> None:
@@ -137,7 +137,7 @@ def test_pod_infos_of_nominated_pods_are_shared_between_preemptors() -> None:
     first = scheduler.nominated_pods(preemptor("1", 5).obj())
     second = scheduler.nominated_pods(preemptor("1", 4, "other").obj())
     assert len(first.rows) == len(second.rows) == 50
-    assert all(first.pods_at(row)[0] is second.pods_at(row)[0] for row in first.rows.tolist())
+    assert all(first.pods_at(row)[0] is second.pods_at(row)[0] for row in first.rows)
 
 
 EBS = "ebs.csi.aws.com"

@@ -103,7 +103,7 @@ def test_rules_in_a_trial_match_a_new_plan_after_real_moves(seed: int) -> None:
         plan = ready_plan(scheduler, random)
         if plan is None:
             continue
-        row = random.choice(np.flatnonzero(plan.examined()).tolist() or [0])
+        row = random.choice(np.flatnonzero(plan.filtered.examined()).tolist() or [0])
         gone = random.sample(list(state.pods_on[row].values()), len(state.pods_on[row]) // 2)
         trial = Trial(plan)
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -33,13 +34,15 @@ def make(
     post_filter: str = "",
 ) -> Diagnosis:
     """Return a diagnosis of rows with (filter, verdict); None: PreFilter left that node out."""
+    values = [-1 if it is None else it[0] << 16 | it[1] for it in verdicts]
     return Diagnosis(
         num_all_nodes=len(verdicts) if nodes is None else nodes,
         pre_filter_status=pre_filter,
         examined=np.array([verdict is not None for verdict in verdicts], dtype=np.bool_),
-        values=np.array([-1 if it is None else it[0] << 16 | it[1] for it in verdicts], dtype=np.int64),
+        values=np.array(values, dtype=np.int64),
         filters=("Taints", "Fit"),
         explain=explain,
+        counts=Counter(value for value in values if value >= 0),
         absent_status=absent,
         overrides=overrides or {},
         post_filter_message=post_filter,

@@ -248,7 +248,7 @@ def rows_that_fit(pod: Pod, scheduler: Scheduler) -> tuple[Bools, Bools]:
     if plan.run_pre_filter_plugins(CycleState()).status is not None:
         return nothing, nothing
     plan.refresh_filters()
-    allowed = plan.examined()[:count].copy()
+    allowed = plan.filtered.examined()[:count].copy()
     for part in plan.filtered.results:
         if part.name != FIT:
             allowed &= part.values[:count] == 0

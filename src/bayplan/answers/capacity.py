@@ -373,7 +373,7 @@ def _reasons(trial: Trial, pod: Pod, rows: Bools) -> dict[int, tuple[str, ...]]:
     if status is not None:
         return {int(row): status.reasons for row in rows.nonzero()[0]}
     plan.refresh_filters()
-    filtered, examined = plan.filtered, plan.examined()
+    filtered, examined = plan.filtered, plan.filtered.examined()
     first, lasting = filtered.first_failures(), filtered.first_failures(LOAD)
     volumes = placed_volumes(pod, trial.catalog, [node for node in trial.state.nodes.nodes if node is not None])
     known: dict[int, tuple[str, ...]] = {}

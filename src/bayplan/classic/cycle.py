@@ -194,7 +194,7 @@ def _with_nominated_pods(plan: Plan, nominated: NominatedPods, result: ClassicRe
     Failures that this finds replace the earlier verdicts.
     """
     failures: dict[int, int] = {}
-    for row in nominated.rows.tolist():
+    for row in nominated.rows:
         trial = NodeTrial(plan, row, settings.custom)
         try:
             with trial.with_nominated(nominated.pods_at(row)):
@@ -260,7 +260,9 @@ def prioritize_nodes(
         return
     counts_nominated = bool(common.nominated_failures)
     checked = settings.custom or not state.small
-    if common.sample is not None and not (common.extended or counts_nominated or checked) and plan.scores_samples:
+    if common.sample is not None and not (
+        common.extended or counts_nominated or checked or plan.pre_scores.reads_feasible
+    ):
         sample = Sample(result.order)
         plan.refresh_scores(sample)
         common.total, found = plan.totals.best(sample)

@@ -153,7 +153,7 @@ def _record_filters(answer: JsonObject, plan: Plan, pod: Pod, result: ScheduleRe
     failures = plan.filtered.first_failures()
     for row, failure in result.nominated_failures.items():
         failures[row] = failure
-    examined = plan.examined()
+    examined = plan.filtered.examined()
     by_node: dict[str, Json] = {}
     alive = np.flatnonzero(plan.state.nodes.alive).tolist()
     for row in alive:

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayplan.engine.dry_run import find_candidates
 from bayplan.engine.extenders import ExtendedCycle, add_extender_scores, find_nodes_that_pass_extenders
-from bayplan.engine.filtered_rows import PASSES
+from bayplan.engine.filtered_rows import PASSES, count_failures
 from bayplan.engine.first_failures import FirstFailures
 from bayplan.engine.nominated_pods import NO_NOMINATED_PODS, NominatedPodLister, NominatedPods
 from bayplan.engine.plan import Plan, score_over
@@ -133,7 +133,7 @@ def find_nodes_that_fit_pod(
     """
     state = plan.state
     narrowed = plan.pre.node_names is not None
-    count = int(np.count_nonzero(plan.examined())) if narrowed else len(state.nodes.row_of)
+    count = int(np.count_nonzero(plan.filtered.examined())) if narrowed else len(state.nodes.row_of)
     feasible = plan.filtered.feasible
     result.feasible_nodes = plan.filtered.count
     may_fail = plan.filtered.has_errors
@@ -166,7 +166,7 @@ def _first_error(plan: Plan, result: ScheduleResult, visited: Index | None = Non
     failures = plan.filtered.first_failures()
     for row, failure in result.nominated_failures.items():
         failures[row] = failure
-    wrong = (failures != PASSES) & (failures & ERROR_BIT != 0) & plan.examined()
+    wrong = (failures != PASSES) & (failures & ERROR_BIT != 0) & plan.filtered.examined()
     if visited is None:
         names = plan.state.nodes.names
         rows = sorted(np.flatnonzero(wrong).tolist(), key=lambda row: names[row] or "")
@@ -189,7 +189,7 @@ def _search_sample(
     if result.feasible_nodes > wanted or may_fail:
         order = state.nodes.tree.order(state.nodes.row_of)
         if plan.pre.node_names is not None:
-            order = order[plan.examined()[order]]
+            order = order[plan.filtered.examined()[order]]
         filtered = plan.filtered
         if feasible is filtered.feasible:
             passes = filtered.flags
@@ -206,7 +206,7 @@ def _search_sample(
         row = result.rejected_row
         if row >= 0 and row not in visited_rows(order, sampling.next_start, evaluated):
             result.evaluated_nodes += 1
-    elif result.rejected_row >= 0 and not plan.examined()[result.rejected_row]:
+    elif result.rejected_row >= 0 and not plan.filtered.examined()[result.rejected_row]:
         result.evaluated_nodes += 1
     sampling.advance(result.evaluated_nodes, nodes)
 
@@ -272,7 +272,7 @@ def pass_extenders(
         result.failure = left
         return feasible
     rejected = result.evaluated_nodes - result.feasible_nodes
-    passed, examined = set(rows.tolist()), plan.examined()
+    passed, examined = set(rows.tolist()), plan.filtered.examined()
     for name in extended.statuses:
         row = nodes.row_of.get(name, -1)
         # Nodes that filters rejected are already counted.
@@ -302,7 +302,9 @@ def prioritize_nodes(plan: Plan, feasible: Bools, result: ScheduleResult) -> Non
     own = feasible is plan.filtered.feasible
     # If an extender returned its own node objects, scoring ignores the pods on nodes.
     bare = result.extended is not None and result.extended.bare
-    if not bare and ((own and result.sample is None) or (result.extended is None and plan.scores_samples)):
+    if not bare and (
+        (own and result.sample is None) or (result.extended is None and not plan.pre_scores.reads_feasible)
+    ):
         sample = result.sample
         if sample is None and not own:
             # Without the nodes that nominated pods fill, the feasible nodes are a sample, too.
@@ -330,7 +332,7 @@ def prioritize_with_extenders(plan: Plan, pod: Pod, extenders: Sequence[Extender
 
 def diagnose(plan: Plan, result: ScheduleResult, failures: FirstFailures) -> Diagnosis:
     """Return the diagnosis of a pod that passed PreFilter but fits no node."""
-    examined = failures.examined
+    examined, counts = failures.examined, failures.counts
     rejecting: dict[str, None] = {}
     outside: dict[int, Status] = {}
     rejecting_plugin = plan.filtered.results[result.rejection >> 16].name if result.rejected_row >= 0 else ""
@@ -346,6 +348,7 @@ def diagnose(plan: Plan, result: ScheduleResult, failures: FirstFailures) -> Dia
         if result.sample is not None:
             order = plan.state.nodes.tree.order(plan.state.nodes.row_of)
             examined = mask_of(visited_rows(order[examined[order]], *result.sample_span), len(examined))
+            counts = count_failures(np.where(examined, failures.values, PASSES))
         row_of, statuses = plan.state.nodes.row_of, result.extended.statuses
         outside.update({row_of[name]: status for name, status in statuses.items() if name in row_of})
         # Rejected names that are not nodes of the cluster still count in messages.
@@ -357,12 +360,12 @@ def diagnose(plan: Plan, result: ScheduleResult, failures: FirstFailures) -> Dia
         values=failures.values,
         filters=tuple(part.name for part in plan.filtered.results),
         explain=plan.status_of,
-        counts=failures.counts if examined is failures.examined else None,
+        counts=counts,
         absent_status=absent_status(plan, rejecting_plugin),
         overrides=outside,
         unknown=unknown,
     )
-    for number in sorted({value >> 16 for value in diagnosis.counted()}):
+    for number in sorted({value >> 16 for value in counts}):
         rejecting[plan.filtered.results[number].name] = None
     if result.extended is not None and result.extended.rejected_some:
         rejecting[EXTENDER] = None
@@ -392,5 +395,6 @@ def diagnose_pre_filter(plan: Plan, status: Status) -> Diagnosis:
         values=np.full(capacity, PASSES, dtype=np.int64),
         filters=(),
         explain=plan.status_of,
+        counts={},
         unschedulable_plugins=rejecting,
     )

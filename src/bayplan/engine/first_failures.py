@@ -44,12 +44,10 @@ class FirstFailures:
 
     def refresh(self, nominated: NominatedPods) -> None:
         """Update all attributes; the plan's filters must be up to date."""
-        changed = self._changed_rows.take(nominated, self._plan.pre.node_names)
-        if changed is None:
+        rows = self._changed_rows.take(nominated, self._plan.pre.node_names)
+        if rows is None:
             self._evaluate_all()
-            rows: list[int] = nominated.rows.tolist()
-        else:
-            rows = changed
+            rows = nominated.rows
         try:
             for row in rows:
                 self._evaluate(row, nominated)
@@ -67,7 +65,7 @@ class FirstFailures:
         plan = self._plan
         self.full_passes += 1
         self.feasible = plan.filtered.feasible.copy()
-        self.examined = plan.examined().copy()
+        self.examined = plan.filtered.examined().copy()
         self.values = plan.filtered.first_failures()
         self.values[~self.examined] = PASSES
         self.overrides = {}

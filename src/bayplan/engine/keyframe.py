@@ -176,7 +176,7 @@ class FrameHistory:
         self._node_position = plan.state.node_log.end
         self._params = [it.params for it in outputs]
         count, filters = len(keyframe.names), len(plan.filtered.results)
-        keyframe.examined = None if plan.pre.node_names is None else plan.examined()[:count].copy()
+        keyframe.examined = None if plan.pre.node_names is None else plan.filtered.examined()[:count].copy()
         keyframe.absent = absent_status(plan)
         keyframe.floor = 0 if plan.profile.score else 1
         keyframe.filters = [it._replace(values=_narrow(it.values[:count])) for it in outputs[:filters]]
@@ -235,7 +235,7 @@ class FrameHistory:
         examined = keyframe.examined
         if examined is None or plan.pre.node_names is None:
             return examined is None and plan.pre.node_names is None
-        return np.array_equal(examined, plan.examined()[: len(examined)])
+        return np.array_equal(examined, plan.filtered.examined()[: len(examined)])
 
     def _learn(self, number: int, output: PluginOutput, rows: Index) -> bool:
         """Note a filter's params and verdicts; return False if an earlier verdict now has another meaning."""

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from bayplan.engine.nominator import Nominator
 from bayplan.engine.queued_pod import uid_of
 from bayplan.objects.pod import Pod
-from bayplan.state.arrays import Index
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import PodInfo, counts_the_same
 from bayplan.state.row_log import RowLog
@@ -35,9 +32,9 @@ class NominatedPods:
         return bool(self.infos)
 
     @property
-    def rows(self) -> Index:
-        """Return the rows with nominated pods that count (intp, ascending)."""
-        return np.array(sorted(row for row in self.infos if self.pods_at(row)), dtype=np.intp)
+    def rows(self) -> list[int]:
+        """Return the rows with nominated pods that count, ascending."""
+        return sorted(row for row in self.infos if self.pods_at(row))
 
     def pods_at(self, row: int) -> list[PodInfo]:
         """Return the pods that count on a row, oldest nomination first."""

@@ -208,10 +208,6 @@ class Plan:
         result = self.filtered.results[number]
         return Status(verdict_code(verdict), result.plugin.reasons(result.spec, result.params, verdict), result.name)
 
-    def examined(self) -> Bools:
-        """Return bool[capacity]: the nodes that PreFilter left to the filters."""
-        return self.filtered.examined()
-
     # PreScore and Score.
 
     def refresh_scores(self, sample: Sample | None = None) -> None:
@@ -263,11 +259,6 @@ class Plan:
                 return False
         self._pre_score_seen = outcome
         return True
-
-    @property
-    def scores_samples(self) -> bool:
-        """Return whether samples may be scored: PreScore must not depend on which nodes are feasible."""
-        return not self.pre_scores.reads_feasible
 
 
 def score_over(plan: Plan, feasible: Bools, *, bare: bool = False) -> Plan:

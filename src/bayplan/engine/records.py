@@ -95,7 +95,7 @@ class Records:
         scored_by = result.scored_by if result.failure is None else None
         keyframe = self._keyframe_of(plan, names, scored_by)
         failures = sorted(result.nominated_failures.items())
-        if result.rejected_row >= 0 and not plan.examined()[result.rejected_row]:
+        if result.rejected_row >= 0 and not plan.filtered.examined()[result.rejected_row]:
             # PreFilter excluded the nominated node, but it was evaluated before the others.
             failures.append((result.rejected_row, result.rejection))
         overrides = tuple([(row, failure >> 16, failure & 0xFFFF) for row, failure in failures])

@@ -141,7 +141,7 @@ class PluginExtender:
             return dict.fromkeys(names, pre.status) if pre.status.code.rejects else pre.status
         plan.refresh_filters()
         rows = self._rows(names)
-        examined, narrowing = plan.examined(), " ".join(sorted(pre.narrowed_by))
+        examined, narrowing = plan.filtered.examined(), " ".join(sorted(pre.narrowed_by))
         left_out = Status(
             Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (f"node(s) didn't satisfy plugin(s) [{narrowing}]",), narrowing
         )

@@ -31,7 +31,7 @@ class Diagnosis:
         explain: the function that returns the status of an element of `values`.
         absent_status: the status of nodes that PreFilter excluded, or None.
         overrides: by row, statuses that are not packed verdicts: those of extenders.
-        counts: number of examined nodes per value, excluding -1; computed when needed if None.
+        counts: number of examined nodes per value, excluding -1.
         unknown: statuses that extenders gave to names that are not nodes; they count in the message.
         unschedulable_plugins: the plugins that rejected the pod; the events that they registered bring it back.
         post_filter_message: the message that PostFilter adds.
@@ -45,9 +45,9 @@ class Diagnosis:
     values: Ints
     filters: tuple[str, ...]
     explain: Callable[[int], Status]
+    counts: Mapping[int, int]
     absent_status: Status | None = None
     overrides: dict[int, Status] = field(default_factory=dict)
-    counts: Mapping[int, int] | None = None
     unknown: tuple[Status, ...] = ()
     unschedulable_plugins: tuple[str, ...] = ()
     post_filter_message: str = ""
@@ -68,10 +68,9 @@ class Diagnosis:
         """Return the nodes whose status has this code (bool[rows]; may include freed rows); None if all have it."""
         if self.pre_filter_status is not None:
             return np.full(len(self.examined), self.pre_filter_status.code is code, dtype=np.bool_)
-        counted = self.counted()
-        alike = [value for value in counted if verdict_code(value & 0xFFFF) is code]
-        if len(alike) == len(counted):
-            if sum(counted.values()) == self.num_all_nodes and not self.overrides:
+        alike = [value for value in self.counts if verdict_code(value & 0xFFFF) is code]
+        if len(alike) == len(self.counts):
+            if sum(self.counts.values()) == self.num_all_nodes and not self.overrides:
                 return None
             rows = self.values >= 0
         elif alike:
@@ -87,7 +86,7 @@ class Diagnosis:
 
     def groups(self) -> Iterator[tuple[Status, int]]:
         """Yield the statuses of nodes, some repeatedly, with the number of nodes; excluding `absent_status`."""
-        counts = self.counted()
+        counts = self.counts
         if self.overrides:
             counts = dict(counts)
             for row in self.overrides:
@@ -98,13 +97,6 @@ class Diagnosis:
                 yield self.explain(value), count
         for status in (*self.overrides.values(), *self.unknown):
             yield status, 1
-
-    def counted(self) -> Mapping[int, int]:
-        """Return `counts`, computed if necessary."""
-        if self.counts is None:
-            values, counts = np.unique(self.values[self.examined & (self.values >= 0)], return_counts=True)
-            self.counts = dict(zip(values.tolist(), counts.tolist(), strict=True))
-        return self.counts
 
     def message(self) -> str:
         """Return the text of upstream's FitError, followed by PostFilter's message."""

@@ -9,7 +9,7 @@ import copy
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -53,25 +53,6 @@ MAX_SAFE_REQUEST = 1 << 62
 
 Accounting: TypeAlias = Callable[[Pod, RequestGates], AccountedRequests]
 """Computes the requests that the scheduler's release counts for a pod on its node."""
-
-
-class _Contents(NamedTuple):
-    """The state's primary data.
-
-    Attributes:
-        pods: key, pod, footprint, priority, whether it owns affinity terms, and row; in the order of their addition.
-        pods_on: by row, the keys of its pods, in the order of their addition to the node.
-    """
-
-    request_gates: RequestGates
-    account: Accounting
-    nodes: NodeTable
-    host_ports: HostPorts
-    catalog: ObjectCatalog
-    largest_sum: int
-    small: bool
-    pods: list[tuple[str, Pod, Footprint, int, bool, int]]
-    pods_on: list[list[str]]
 
 
 class ClusterState:
@@ -282,9 +263,8 @@ class ClusterState:
     def update_pod(self, pod: Pod) -> PodInfo:
         """Replace a pod on a node by a newer version on the same node; return the new record."""
         old = self.remove_pod(f"{pod.metadata.namespace}/{pod.metadata.name}")
-        row = old.row if old.row >= 0 else self.nodes.row_of[pod.spec.node_name]
         info = self.pod_info(pod)
-        self.place(info, row)
+        self.place(info, old.row)
         return info
 
     def replace_pod_version(self, info: PodInfo, pod: Pod) -> None:
@@ -368,24 +348,24 @@ class ClusterState:
 
     def fork(self) -> ClusterState:
         """Return an independent copy of the state; typed objects are shared, because they never change."""
-        return _state_of(self._contents())
+        return _state_of(*self._contents())
 
-    def __reduce__(self) -> tuple[Callable[[_Contents], ClusterState], tuple[_Contents]]:
+    def __reduce__(self) -> tuple[Callable[..., ClusterState], tuple[Any, ...]]:
         """Pickle nodes, pods and objects, for worker processes; counters, logs and a trial's journal are left out."""
-        return _state_of, (self._contents(),)
+        return _state_of, self._contents()
 
-    def _contents(self) -> _Contents:
-        """Return an independent copy of the primary data."""
-        return _Contents(
-            request_gates=self.request_gates,
-            account=self._account,
-            nodes=self.nodes.copy(),
-            host_ports=self.host_ports.copy(),
-            catalog=self.catalog.copy(),
-            largest_sum=self._largest_sum,
-            small=self.small,
-            pods=[(i.key, i.pod, i.footprint, i.priority, bool(i.owned_counters), i.row) for i in self.pods.values()],
-            pods_on=[list(pods) for pods in self.pods_on],
+    def _contents(self) -> tuple[Any, ...]:
+        """Return an independent copy of the primary data: the arguments of `_state_of`."""
+        return (
+            self.request_gates,
+            self._account,
+            self.nodes.copy(),
+            self.host_ports.copy(),
+            self.catalog.copy(),
+            self._largest_sum,
+            self.small,
+            [(i.key, i.pod, i.footprint, i.priority, bool(i.owned_counters), i.row) for i in self.pods.values()],
+            [list(pods) for pods in self.pods_on],
         )
 
     def without_pods_and_images(self) -> ClusterState:
@@ -433,18 +413,31 @@ class ClusterState:
         self.counters.check_invariants(self.pods.values())
 
 
-def _state_of(contents: _Contents) -> ClusterState:
-    """Return a state with these contents."""
-    state = ClusterState(contents.request_gates, account=contents.account)
-    state._largest_sum, state.small = contents.largest_sum, contents.small
-    state.nodes, state.host_ports, state.catalog = contents.nodes, contents.host_ports, contents.catalog
+def _state_of(
+    request_gates: RequestGates,
+    account: Accounting,
+    nodes: NodeTable,
+    host_ports: HostPorts,
+    catalog: ObjectCatalog,
+    largest_sum: int,
+    small: bool,
+    pods: list[tuple[str, Pod, Footprint, int, bool, int]],
+    pods_on: list[list[str]],
+) -> ClusterState:
+    """Return a state with these contents.
+
+    `pods` are key, pod, footprint, priority, whether it owns affinity terms, and row; `pods_on` are the keys by row.
+    """
+    state = ClusterState(request_gates, account=account)
+    state._largest_sum, state.small = largest_sum, small
+    state.nodes, state.host_ports, state.catalog = nodes, host_ports, catalog
     state._fit_usage()
     state._bind_columns()
-    state.pods_on = [{} for _ in contents.pods_on]
-    for key, pod, footprint, priority, owns, row in contents.pods:
+    state.pods_on = [{} for _ in pods_on]
+    for key, pod, footprint, priority, owns, row in pods:
         owned = state.owned_counters(pod) if owns else ()
         state.shift(PodInfo(key, pod, footprint, state.pod_class(pod), priority, owned), row, 1)
-    state.pods_on = [{key: state.pods[key] for key in keys} for keys in contents.pods_on]
+    state.pods_on = [{key: state.pods[key] for key in keys} for keys in pods_on]
     return state
 
 

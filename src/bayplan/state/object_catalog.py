@@ -128,7 +128,7 @@ class ObjectGroups(Generic[T]):
 
     def _update(self) -> None:
         catalog = self._catalog
-        written = catalog.written(self._kind, self._version) if self._version >= 0 else None
+        written = catalog.written(self._kind, self._version)
         self._version = catalog.version(self._kind)
         if written is None:
             self._groups, self._keys = {}, {}

@@ -60,6 +60,7 @@ def rejected_everywhere(world: World, status: Status | None = None) -> Diagnosis
         values=np.full(count, FIRST_NUMBER, dtype=np.int64),
         filters=("DynamicResources",),
         explain=lambda value: unresolvable(),
+        counts={FIRST_NUMBER: count},
     )
 
 
