@@ -4,7 +4,7 @@ from bayplan.state.columns cimport Columns
 from bayplan.state.row_log cimport RowLog
 
 # Constants of the module, typed as C numbers.
-cdef int _NODES, _COUNTERS, _CATALOG, _ALWAYS
+cdef int _NODES, _COUNTERS, _CATALOG, _NEW_SPEC, _ALWAYS
 
 cdef class PreparationOutcome:
     cdef public object status, node_names
@@ -17,9 +17,8 @@ cdef class PreparedPlugins:
     cdef object _state, _catalog
     cdef RowLog _node_log
     cdef Columns _columns
-    cdef list _plugins, _specs, _answers, _reads, _adapted
+    cdef list _plugins, _specs, _answers, _reads
     cdef int _all_reads
-    cdef bint _is_adapted
     cdef PreparationOutcome _outcome
     cdef Py_ssize_t _node_position, _writes, _counted, _run_count
 
@@ -29,9 +28,9 @@ cdef class PreparedPlugins:
     cdef int _changes(self) except -1
     @cython.locals(changes=int, changed=Py_ssize_t, known=PreparationOutcome, outcome=PreparationOutcome)
     cpdef PreparationOutcome refresh(self, object argument)
-    @cython.locals(number=Py_ssize_t, adapted=bint)
+    @cython.locals(number=Py_ssize_t, reads=int)
     cdef Py_ssize_t _first_changed(self, int changes, object argument) except -2
-    @cython.locals(outcome=PreparationOutcome, known=bint, number=Py_ssize_t, run_count=Py_ssize_t)
+    @cython.locals(outcome=PreparationOutcome, number=Py_ssize_t, reads=int, run_count=Py_ssize_t)
     cdef PreparationOutcome _combine(self, Py_ssize_t first, int changes, object argument)
     cdef object _run(self, Py_ssize_t number, object argument)
     cdef bint _merge(self, PreparationOutcome outcome, object plugin, object answer) except -1

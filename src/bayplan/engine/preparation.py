@@ -14,7 +14,10 @@ from bayplan.state.cluster_state import ClusterState
 _SKIP = Code.SKIP
 _UNSCHEDULABLE, _UNRESOLVABLE = Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 _NODES, _COUNTERS, _CATALOG = Reads.NODES.value, Reads.COUNTERS.value, Reads.CATALOG.value
-_ALWAYS = (Reads.USAGE | Reads.PORTS | Reads.OBJECTS).value
+_NEW_SPEC = Reads.EVERYTHING.value + 1
+"""Added to the data that a plugin reads if its last result belongs to an earlier spec."""
+
+_ALWAYS = (Reads.USAGE | Reads.PORTS | Reads.OBJECTS).value | _NEW_SPEC
 """Data whose changes can't be detected cheaply: plugins that read it run in every cycle."""
 
 _UNKNOWN = object()
@@ -68,8 +71,6 @@ class PreparedPlugins:
         self._specs: list[Any] = [None] * count
         self._answers: list[Any] = [_UNKNOWN] * count
         self._reads = [0] * count
-        # Whether the last result belongs to an earlier spec.
-        self._adapted = [False] * count
         self._all_reads = 0
         # The outcome, and the number of plugins that ran for it.
         self._outcome: PreparationOutcome | None = None
@@ -86,11 +87,9 @@ class PreparedPlugins:
             spec = specs[plugin.name]
             if spec is not self._specs[number]:
                 self._specs[number] = spec
-                self._adapted[number] = True
                 # `_value_` skips the property `value`, which takes ten times as long.
-                self._reads[number] = self._reads_of(plugin, spec)._value_ & ~_NODES
+                self._reads[number] = self._reads_of(plugin, spec)._value_ & ~_NODES | _NEW_SPEC
             self._all_reads |= self._reads[number]
-        self._is_adapted = True
 
     def _changes(self) -> int:
         """Return which data has changed since the last call, as bits of `Reads`; with NODES, all plugins run again."""
@@ -114,25 +113,25 @@ class PreparedPlugins:
         changes, known = self._changes(), self._outcome
         if known is None or changes & _NODES:
             self._answers = [_UNKNOWN] * len(self._plugins)
-        elif not changes & self._all_reads and not self._is_adapted:
+        elif not changes & self._all_reads:
             return known
         # If a plugin raises, all run again the next time.
         self._outcome = None
         changed = self._first_changed(changes, argument)
         outcome = known if known is not None and changed < 0 else self._combine(changed + 1, changes, argument)
-        self._is_adapted = False
+        self._all_reads &= ~_NEW_SPEC
         self._outcome = outcome
         return outcome
 
     def _first_changed(self, changes: int, argument: Any) -> int:
         """Run plugins again, as far as they ran before, until the result of one changes; return its number, or -1."""
         for number in range(self._run_count):
-            before, adapted = self._answers[number], self._adapted[number]
-            if before is _UNKNOWN or adapted or changes & self._reads[number]:
+            before, reads = self._answers[number], self._reads[number]
+            if before is _UNKNOWN or changes & reads:
                 answer = self._run(number, argument)
-                self._adapted[number] = False
+                self._reads[number] = reads & ~_NEW_SPEC
                 # Params for another spec replace the last ones even if they are equal.
-                if answer is not before and (before is _UNKNOWN or adapted or answer != before):
+                if answer is not before and (before is _UNKNOWN or reads & _NEW_SPEC or answer != before):
                     self._answers[number] = answer
                     return number
         return -1
@@ -141,10 +140,10 @@ class PreparedPlugins:
         """Combine the results in order; from number `first` on, run the plugins whose result may have changed."""
         outcome, run_count = PreparationOutcome(), 0
         for number in range(len(self._plugins)):
-            known = self._answers[number] is not _UNKNOWN and not self._adapted[number]
-            if not known or (number >= first and changes & self._reads[number]):
+            reads = self._reads[number]
+            if self._answers[number] is _UNKNOWN or (number >= first and changes & reads):
                 self._answers[number] = self._run(number, argument)
-                self._adapted[number] = False
+                self._reads[number] = reads & ~_NEW_SPEC
             run_count = number + 1
             if not self._merge(outcome, self._plugins[number], self._answers[number]):
                 break
