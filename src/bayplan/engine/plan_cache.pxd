@@ -8,7 +8,10 @@ cdef class PlanCache:
     cdef dict _plans
     cdef object _state, _budget_bytes, _results, _probation, _remembered, _kinds, _encode
 
-    @cython.locals(signature=bytes, plan=Plan, plugin=object, metadata=ObjectMeta)
+    @cython.locals(signature=bytes, plan=Plan, plugin=object)
     cpdef Plan plan_for(self, object profile, Pod pod)
     @cython.locals(plan=Plan)
     cdef Plan _find(self, bytes signature, object profile, object pod)
+
+@cython.locals(metadata=ObjectMeta)
+cdef tuple _identity(object profile, Pod pod)

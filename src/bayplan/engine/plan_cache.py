@@ -17,7 +17,6 @@ from bayplan.engine.plan import Plan
 from bayplan.engine.rule_result import RuleResults
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.profile import Profile
-from bayplan.objects.meta import OwnerReference
 from bayplan.objects.pod import Pod, PodSpec, ResourceRequirements
 from bayplan.state.cluster_state import ClusterState
 
@@ -78,10 +77,7 @@ class PlanCache:
 
     def plan_for(self, profile: Profile, pod: Pod) -> Plan:
         """Return the plan of a pod under a profile, and compile it if it is not cached."""
-        metadata = pod.metadata
-        owners = metadata.owner_references
-        controller = _controller_of(owners) if owners else None
-        signature = self._encode((profile.scheduler_name, metadata.namespace, metadata.labels, controller, pod.spec))
+        signature = self._encode((_identity(profile, pod), pod.spec))
         plan = self._plans.get(signature)
         if plan is not None:
             for plugin in plan.signing:
@@ -102,13 +98,10 @@ class PlanCache:
     def _find(self, signature: bytes, profile: Profile, pod: Pod) -> Plan:
         """Return a plan that was not found directly: plugins sign more of the pod, or its signature is rare."""
         signing = tuple([plugin for plugin in profile.signing if plugin.signs(pod.spec)])
-        signs, signed = [], False
-        for plugin in signing:
-            sign = plugin.sign_pod(pod)
-            signs.append((plugin.name, sign))
-            signed = signed or sign is not None
+        signs = [plugin.sign_pod(pod) for plugin in signing]
+        signed = any(sign is not None for sign in signs)
         if signed:
-            signature += self._encode([(name, repr(sign)) for name, sign in signs])
+            signature += self._encode([(plugin.name, repr(sign)) for plugin, sign in zip(signing, signs, strict=True)])
         plan = self._plans.pop(signature, None)
         if plan is not None:
             self._plans[signature] = plan
@@ -138,10 +131,7 @@ class PlanCache:
 
     def _compile(self, profile: Profile, pod: Pod, signing: tuple[Plugin[object], ...], signed: bool) -> Plan:
         """Compile a plan that shares specs with the latest plan of the same kind, or adapt that plan to the pod."""
-        metadata, spec = pod.metadata, pod.spec
-        owners = metadata.owner_references
-        controller = _controller_of(owners) if owners else None
-        kind = self._encode((profile.scheduler_name, metadata.namespace, metadata.labels, controller, _kind_of(spec)))
+        kind = self._encode((_identity(profile, pod), _kind_of(pod.spec)))
         # If a plugin raises while a plan is adapted, the plan must not be found again.
         akin = self._kinds.pop(kind, None)
         self.compiled += 1
@@ -164,11 +154,12 @@ class PlanCache:
         return plan
 
 
-def _controller_of(owners: tuple[OwnerReference, ...]) -> tuple[str, str, str] | None:
-    for owner in owners:
-        if owner.controller:
-            return (owner.api_version, owner.kind, owner.name)
-    return None
+def _identity(profile: Profile, pod: Pod) -> tuple[object, ...]:
+    """Return what plugins may read of a pod in addition to its spec and to what they sign, and the profile's name."""
+    metadata = pod.metadata
+    owner = metadata.controller() if metadata.owner_references else None
+    controller = None if owner is None else (owner.api_version, owner.kind, owner.name)
+    return (profile.scheduler_name, metadata.namespace, metadata.labels, controller)
 
 
 def _kind_of(spec: PodSpec) -> PodSpec:
@@ -193,7 +184,11 @@ def _stale_plugins(
     """
     profile, spec, other = akin.profile, pod.spec, akin.pod.spec
     stale, keeps_footprint = frozenset[str](), True
-    if not _request_alike(spec, other):
+    if (
+        spec.containers != other.containers
+        or spec.init_containers != other.init_containers
+        or spec.resource_claims != other.resource_claims
+    ):
         stale = profile.compiling_requests
         keeps_footprint = False
     if spec.volumes != other.volumes:
@@ -202,12 +197,3 @@ def _stale_plugins(
         stale = stale.union([plugin.name for plugin in (*signing, *akin.signing)])
         keeps_footprint = False
     return stale, keeps_footprint
-
-
-def _request_alike(spec: PodSpec, other: PodSpec) -> bool:
-    """Return whether pods of one kind have equal requests and claims."""
-    return (
-        spec.containers == other.containers
-        and spec.init_containers == other.init_containers
-        and spec.resource_claims == other.resource_claims
-    )

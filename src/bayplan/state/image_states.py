@@ -20,10 +20,6 @@ class ImageState:
         """Record that a row has the image."""
         self.rows[row] = len(self.rows) + (row not in self.rows)
 
-    def remove(self, row: int) -> None:
-        """Record that a row no longer has the image."""
-        self.rows.pop(row, None)
-
 
 class ImageStates(dict[str, ImageState]):
     """All image names, in the form in which nodes report them, and in the order in which nodes first reported them."""
@@ -40,7 +36,7 @@ class ImageStates(dict[str, ImageState]):
             for name in image.names:
                 state = self.get(name)
                 if state is not None:
-                    state.remove(row)
+                    state.rows.pop(row, None)
                     if not state.rows:
                         del self[name]
 
