@@ -72,13 +72,13 @@ class NodeSolutions:
         self.preferences: Ints = np.zeros(0, dtype=np.int64)
         self.chosen: list[tuple[ChosenClaim, ...] | None] = []
         self._searcher = searcher
-        self._epoch = self._position = -1
+        self._position = -1
 
     def refresh(self, claims: Sequence[ResourceClaim], nodes: Sequence[Node | None], capacity: int) -> None:
         """Search again on changed nodes. `claims`: any claims with the signature."""
-        searcher = self._searcher
-        rows = searcher.log.since(self._position) if self._epoch == searcher.epoch else None
-        self._epoch, self._position = searcher.epoch, searcher.log.end
+        log = self._searcher.log
+        rows = log.since(self._position)
+        self._position = log.end
         missing = capacity - len(self.chosen)
         if missing > 0:
             self.outcomes = np.concatenate([self.outcomes, np.zeros(missing, dtype=np.uint16)])
@@ -116,13 +116,11 @@ class NodeAllocator:
 
     Attributes:
         log: the rows whose node or devices changed.
-        epoch: changes when all rows may have changed.
         searches: the number of searches.
     """
 
     def __init__(self, cluster: ClusterState, tracker: ClaimTracker, gates: FeatureGates) -> None:
         self.log = RowLog()
-        self.epoch = 0
         self.searches = 0
         self._cluster = cluster
         self._catalog = cluster.catalog
@@ -149,25 +147,18 @@ class NodeAllocator:
 
     def refresh(self) -> None:
         """Apply the cluster's changes. Call it before `solutions` and `search`."""
-        version = self.version
-        rows: list[int] | None = None
-        if version != self._seen:
-            if self._seen is None or version[1:] != self._seen[1:]:
-                self._read_slices()
-            self._seen = version
-        else:
-            rows = self._cluster.node_log.since(self._node_position)
-        self._node_position = self._cluster.node_log.end
+        version, node_log = self.version, self._cluster.node_log
+        rows = node_log.since(self._node_position) if version == self._seen else None
+        self._node_position = node_log.end
+        if self._seen is None or version[1:] != self._seen[1:]:
+            self._read_slices()
+        self._seen = version
         if rows is None:
-            self.epoch += 1
             self._pools_at.clear()
             self._rows_with.clear()
-            for row in range(self._cluster.nodes.count):
-                self._find_pools(row)
-        else:
-            for row in dict.fromkeys(rows):
-                self._find_pools(row)
-                self.log.append(row)
+        for row in range(self._cluster.nodes.count) if rows is None else dict.fromkeys(rows):
+            self._find_pools(row)
+            self.log.append(row)
         self._use.refresh()
         for pool in self._use.take_changed_pools():
             for row in self._rows_with.get(pool, ()):
