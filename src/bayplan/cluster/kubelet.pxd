@@ -1,5 +1,6 @@
 cimport cython
 
+from bayplan.cluster cimport owned_pods
 from bayplan.cluster.store cimport ObjectStore
 from bayplan.objects.struct_layouts cimport ObjectMeta, Pod
 

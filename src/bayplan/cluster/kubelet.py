@@ -34,7 +34,7 @@ from bayplan.base.errors import InputError
 from bayplan.base.go_arithmetic import whole_number
 from bayplan.base.go_text.durations import read_duration
 from bayplan.base.go_text.times import format_time, parse_time_ns
-from bayplan.cluster.owned_pods import is_finished
+from bayplan.cluster import owned_pods
 from bayplan.cluster.pod_status import ended_status, running_status
 from bayplan.cluster.run_time import EXIT_CODE_ANNOTATION, FOREVER, RUN_TIME_ANNOTATION
 from bayplan.cluster.start_groups import RUNS_WITH_ANNOTATION, StartGroups
@@ -133,7 +133,7 @@ class VirtualKubelet:
             started = pod.status.start_time
             self._plan_end(pod, parse_time_ns(started) if started is not None else now_ns, now_ns)
             return pod
-        if is_finished(pod):
+        if owned_pods.is_finished(pod):
             return pod
         if self._options.start_delay_ns > 0:
             self._set(now_ns + self._options.start_delay_ns, START, pod)
@@ -210,7 +210,7 @@ class VirtualKubelet:
                 at once.
         """
         metadata, spec = pod.metadata, pod.spec
-        if not spec.node_name or is_finished(pod) or spec.node_name not in self._store.nodes:
+        if not spec.node_name or owned_pods.is_finished(pod) or spec.node_name not in self._store.nodes:
             grace_seconds = 0
         elif grace_seconds is None:
             own = spec.termination_grace_period_seconds
@@ -241,7 +241,7 @@ class VirtualKubelet:
             return
         timestamp = format_time(now_ns)
         status = pod.status
-        if not is_finished(pod):
+        if not owned_pods.is_finished(pod):
             listed = self._options.container_statuses and bool(pod.spec.node_name)
             status = ended_status(pod, timestamp, _EXIT_CODE_OF_SIGTERM, container_statuses=listed)
         self._pods.update(
@@ -278,7 +278,7 @@ class VirtualKubelet:
             return True
         if what == KILL:
             self._kill(pod, time_ns)
-        elif is_finished(pod):
+        elif owned_pods.is_finished(pod):
             return True
         elif what == FINISH:
             self._finish(pod, exit_code, time_ns)

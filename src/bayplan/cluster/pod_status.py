@@ -26,12 +26,12 @@ _LIFE_CYCLE = frozenset(("PodReadyToStartContainers", "Initialized", "Ready", "C
 _ENDED = frozenset(("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady"))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=64)
 def _scheduled(timestamp: str) -> tuple[PodCondition, ...]:
     return (PodCondition(type="PodScheduled", status="True", last_transition_time=timestamp),)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=64)
 def _running(timestamp: str, scheduled_at: str, ready: bool) -> tuple[PodCondition, ...]:
     return (
         PodCondition(type="PodReadyToStartContainers", status="True", last_transition_time=timestamp),
@@ -47,7 +47,7 @@ def _running(timestamp: str, scheduled_at: str, ready: bool) -> tuple[PodConditi
     )
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=64)
 def _ended(timestamp: str, started_at: str, reason: str) -> tuple[PodCondition, ...]:
     # A pod that ends stays Initialized since its start; its other conditions become false.
     return (

@@ -33,6 +33,8 @@ MODIFIED = "MODIFIED"
 DELETED = "DELETED"
 
 _UID_BLOCK = 256
+# The 17th digit of a version 4 UUID has two random bits.
+_VARIANTS = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 _NO_PODS = OwnedPods()
 
 
@@ -302,8 +304,7 @@ class ObjectStore:
 
 def _uid_of(digits: str) -> str:
     """Return the version 4 UUID of 32 random hexadecimal digits."""
-    variant = "89ab"[int(digits[16], 16) & 3]
-    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{_VARIANTS[digits[16]]}{digits[17:20]}-{digits[20:]}"
 
 
 def object_key(metadata: ObjectMeta) -> str:

@@ -1,3 +1,4 @@
+from bayplan.cluster cimport owned_pods
 from bayplan.objects.struct_layouts cimport Pod
 
 cdef class PriorityCensus:

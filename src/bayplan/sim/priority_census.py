@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bayplan.cluster.owned_pods import is_finished
+from bayplan.cluster import owned_pods
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 
@@ -37,6 +37,6 @@ class PriorityCensus:
 
 def _priority_on_node(pod: Pod) -> int | None:
     """Return the priority of an unfinished pod on a node; None for any other pod."""
-    if not pod.spec.node_name or is_finished(pod):
+    if not pod.spec.node_name or owned_pods.is_finished(pod):
         return None
     return pod.spec.priority or 0

@@ -8,8 +8,7 @@ cdef class _Totals:
     cdef public list requested, requested_moment, allocatable, allocatable_moment, peak, peak_ns, peak_allocatable
     cdef public dict times_ns
 
-    @cython.locals(number=Py_ssize_t)
-    cpdef void update_peaks(self, object time_ns, object numbers) except *
+    cpdef void update_peak(self, object time_ns, Py_ssize_t number) except *
 
 cdef class UsageMeter:
     cdef public ClusterState _state
@@ -18,7 +17,7 @@ cdef class UsageMeter:
     cdef public _Totals _cluster
     cdef public dict _zones, _zone_of, _allocatable
 
-    @cython.locals(zone=_Totals, totals=_Totals, footprint=Footprint, placements=list)
+    @cython.locals(zone=_Totals, totals=_Totals, footprint=Footprint, placements=list, number=Py_ssize_t)
     cpdef void settle(self, object now_ns) except *
-    @cython.locals(requested=list, cluster=list, times_ns=dict, number=Py_ssize_t)
+    @cython.locals(requested=list, cluster=list, times_ns=dict, number=Py_ssize_t, first=Py_ssize_t)
     cdef void _take_placement(self, _Totals zone, Footprint footprint, int sign, object time_ns) except *

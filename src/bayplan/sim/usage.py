@@ -6,8 +6,6 @@ It does not see amounts in between, and takes time only for changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from bayplan.sim.result import ResourceUsage
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT, Footprint
@@ -50,14 +48,13 @@ class _Totals:
         ):
             values.extend([0] * (count - len(values)))
 
-    def update_peaks(self, time_ns: int, numbers: Iterable[int]) -> None:
-        """Update the peaks of some resources."""
-        for number in numbers:
-            amount = self.requested[number]
-            if amount > self.peak[number]:
-                self.peak[number] = amount
-                self.peak_ns[number] = time_ns
-                self.peak_allocatable[number] = self.allocatable[number]
+    def update_peak(self, time_ns: int, number: int) -> None:
+        """Update the peak of a resource."""
+        amount = self.requested[number]
+        if amount > self.peak[number]:
+            self.peak[number] = amount
+            self.peak_ns[number] = time_ns
+            self.peak_allocatable[number] = self.allocatable[number]
 
 
 class UsageMeter:
@@ -101,26 +98,24 @@ class UsageMeter:
             for row in dict.fromkeys(rows) if rows is not None else range(state.nodes.count):
                 self._take_node(row, time_ns, touched)
         for zone, footprint in grown:
-            numbers = [number for number, _ in footprint.amounts]
-            zone.update_peaks(now_ns, numbers)
-            self._cluster.update_peaks(now_ns, numbers)
+            for number, _ in footprint.amounts:
+                zone.update_peak(now_ns, number)
+                self._cluster.update_peak(now_ns, number)
         for totals in touched.values():
-            totals.update_peaks(now_ns, range(self._width))
+            for number in range(self._width):
+                totals.update_peak(now_ns, number)
 
     def _take_placement(self, zone: _Totals, footprint: Footprint, sign: int, time_ns: int) -> None:
         """Add a pod's requests to a zone and the cluster, or subtract them."""
         requested, cluster, times_ns = zone.requested, self._cluster.requested, zone.times_ns
-        time_before = times_ns.get(footprint, 0)
-        if sign > 0:
-            for number, amount in footprint.amounts:
-                requested[number] += amount
-                cluster[number] += amount
-            times_ns[footprint] = time_before + time_ns
-        else:
-            for number, amount in footprint.amounts:
-                requested[number] -= amount
-                cluster[number] -= amount
-            times_ns[footprint] = time_before - time_ns
+        first = FIRST_RESOURCE
+        for number, amount in footprint.amounts:
+            # No one asks for the amounts as they are scored, which come before the first resource.
+            if number == POD_COUNT or number >= first:
+                change = amount if sign > 0 else -amount
+                requested[number] += change
+                cluster[number] += change
+        times_ns[footprint] = times_ns.get(footprint, 0) + (time_ns if sign > 0 else -time_ns)
         if len(times_ns) > MAX_FOOTPRINTS:
             self._add_to_moments(zone)
 

@@ -1,5 +1,6 @@
 cimport cython
 
+from bayplan.cluster cimport owned_pods
 from bayplan.cluster.kubelet cimport VirtualKubelet
 from bayplan.cluster.store cimport ObjectStore
 from bayplan.sim.virtual_api cimport Arrival

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import format_time
 from bayplan.base.random_streams import RandomStreams
+from bayplan.cluster import owned_pods
 from bayplan.cluster.admission import PodAdmission
 from bayplan.cluster.kubelet import KubeletOptions, VirtualKubelet
 from bayplan.cluster.naming import NameGenerator
-from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.pod_status import bound_status, with_condition
 from bayplan.cluster.store import ChangeEvent, Kind, ObjectStore
 from bayplan.cluster.volume_controller import volume_writes
@@ -163,7 +163,12 @@ class VirtualCluster:
             InputError: the annotation with the pod's run time is invalid.
         """
         pod = self.store.pods.get(pod_key)
-        if pod is None or pod.spec.node_name or pod.metadata.deletion_timestamp is not None or is_finished(pod):
+        if (
+            pod is None
+            or pod.spec.node_name
+            or pod.metadata.deletion_timestamp is not None
+            or owned_pods.is_finished(pod)
+        ):
             return []
         pod = replace(pod, spec=replace(pod.spec, node_name=node_name))
         known = node_name in self.store.nodes

@@ -35,9 +35,8 @@ def format_time(time_ns: int) -> str:
 
 
 def _format_second(second: int) -> str:
-    hour, second = divmod(second, 3600)
-    minute, second = divmod(second, 60)
-    return f"{_format_hour(hour)}:{_DIGITS[minute]}:{_DIGITS[second]}Z"
+    minute, of_minute = second // 60 % 60, second % 60
+    return f"{_format_hour(second // 3600)}:{_DIGITS[minute]}:{_DIGITS[of_minute]}Z"
 
 
 @lru_cache(maxsize=4096)
