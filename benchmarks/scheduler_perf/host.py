@@ -17,9 +17,9 @@ from msgspec.structs import replace
 
 from bayplan.base.durations import MILLISECOND_NS, SECOND_NS
 from bayplan.base.garbage_collector import rare_collections
-from bayplan.engine.actions import Action, Bind, CycleReport, Evict, Nominate, Update
+from bayplan.engine.actions import Action, Bind, Evict, Nominate, Update
 from bayplan.engine.assemble import assemble_scheduler
-from bayplan.engine.records import Outcome, RecordLevel
+from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.configuration.loading import default_configuration
 from bayplan.framework.feature_gates import FeatureGates
@@ -69,14 +69,14 @@ class Host:
 
     Attributes:
         echo: whether bound pods are returned to the scheduler.
-        bound: the nodes of bound pods by key, in order of binding.
+        bindings: the pods that were bound and their nodes, in order of binding.
     """
 
     scheduler: Scheduler
     echo: bool
     now_ns: int = 0
     decisions: int = 0
-    bound: dict[str, str] = field(default_factory=dict)
+    bindings: list[tuple[Pod, str]] = field(default_factory=list)
     evicted: list[str] = field(default_factory=list)
 
     def create(self, items: Sequence[KubernetesObject]) -> None:
@@ -87,18 +87,16 @@ class Host:
 
     def settle(self) -> None:
         """Run cycles until no pod is ready."""
-        schedule_one, now_ns = self.scheduler.schedule_one, self.now_ns
+        schedule_one, now_ns, echo = self.scheduler.schedule_one, self.now_ns, self.echo
+        decisions = 0
         while (report := schedule_one(now_ns)) is not None:
-            self.decisions += 1
-            self.take(report)
-
-    def take(self, report: CycleReport) -> None:
-        """Execute the actions of a cycle."""
-        if report.outcome is Outcome.SCHEDULED and not self.echo:
-            self.bound[report.pod.key] = report.node_name
-        for action in report.actions:
-            if self.echo or not isinstance(action, Bind):
-                self.execute(action)
+            decisions += 1
+            for action in report.actions:
+                if isinstance(action, Bind) and not echo:
+                    self.bindings.append((action.pod, action.node_name))
+                else:
+                    self.execute(action)
+        self.decisions += decisions
 
     def execute(self, action: Action) -> None:
         """Execute an action of the scheduler, and pass it the resulting event."""
@@ -117,8 +115,12 @@ class Host:
             status = replace(pod.status, nominated_node_name=action.node_name)
             scheduler.handle(pod, replace(pod, status=status), now_ns)
         elif isinstance(action, Bind):
-            self.bound[pod.key] = action.node_name
+            self.bindings.append((pod, action.node_name))
             scheduler.handle(pod, replace(pod, spec=replace(pod.spec, node_name=action.node_name)), now_ns)
+
+    def unbound(self, pods: Sequence[Pod]) -> int:
+        """Return how many of these pods were not bound."""
+        return len({pod.key for pod in pods} - {pod.key for pod, _ in self.bindings})
 
     def wait(self, nanoseconds: int) -> None:
         """Advance the time and run the scheduler's timers."""
@@ -282,14 +284,14 @@ def measure(case: Case, *, sampled: bool) -> Measured:
         objects, made = pods_of(batch, "pod")
         host.create(objects)
         pods += made
-    before, host.decisions = len(host.bound), 0
+    before, host.decisions = len(host.bindings), 0
     gc.collect()
     with rare_collections():
         seconds = _decide(case, host, pods)
     if not case.measured.waits:
-        missing = sum(pod.key not in host.bound for pod in pods)
+        missing = host.unbound(pods)
         assert not missing, f"{case.label}: {missing} pods have no node"
-    lines = [f"{key} {node}" for key, node in list(host.bound.items())[before:]]
+    lines = [f"{pod.key} {node}" for pod, node in host.bindings[before:]]
     digest = hashlib.blake2b("\n".join(lines + host.evicted).encode(), digest_size=8).hexdigest()
     return Measured(seconds, len(pods), host.decisions, digest, host.scheduler.records.digest())
 
@@ -307,10 +309,9 @@ def _decide(case: Case, host: Host, pods: list[Pod]) -> float:
     while churning is not None and not every and churning.goes_on:
         churning.happen()
         host.settle()
-    keys = [pod.key for pod in pods]
     # Pods in backoff, and preemptors whose victims terminate, are retried later.
     for _ in range(0 if case.measured.waits else 60):
-        if all(key in host.bound for key in keys):
+        if not len(host.scheduler.queue) or not host.unbound(pods):
             break
         host.wait(SECOND_NS)
         host.settle()
