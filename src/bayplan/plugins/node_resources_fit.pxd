@@ -33,10 +33,11 @@ cdef class FreeResourcesRule(FilterRule):
         allocatable=int64_t[::1], used=int64_t[::1], i=Py_ssize_t,
     )
     cdef void _add_lacking(self, Py_ssize_t place, Py_ssize_t start, Py_ssize_t length) except *
-    @cython.locals(request=Request, columns=Columns, number=Py_ssize_t, allocatable=int64_t, used=int64_t)
-    cdef int _insufficient_flag(self, Py_ssize_t place, Py_ssize_t row) except -1
     @cython.locals(columns=Columns, place=Py_ssize_t)
     cdef int _number(self, Py_ssize_t row) except -1
+
+@cython.locals(allocatable=int64_t, used=int64_t)
+cdef inline int64_t flag_on_row(Columns columns, Request request, bint delegated, Py_ssize_t row) noexcept
 
 @cython.locals(verdict=int64_t)
 cdef inline int64_t insufficient_flag(int64_t amount, int64_t flag, bint delegated, int64_t allocatable, int64_t used) noexcept

@@ -60,7 +60,7 @@ from bayplan.plugins.scored_resources import DEFAULT_RESOURCES, ScoredResource, 
 from bayplan.plugins.scoring_strategies import STRATEGIES
 from bayplan.state.arrays import Bools, Codes
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.columns import CHUNK
+from bayplan.state.columns import CHUNK, Columns
 from bayplan.state.device_classes import DeviceClassResolver
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 from bayplan.state.resource_table import FIRST_RESOURCES
@@ -340,7 +340,7 @@ class FreeResourcesRule(FilterRule):
         columns = self.columns
         verdict = TOO_MANY_PODS if columns.usage[POD_COUNT, row] >= columns.allowed_pods[row] else 0
         for place in range(len(self._requests)):
-            verdict |= self._insufficient_flag(place, row)
+            verdict |= flag_on_row(columns, self._requests[place], self._delegated[place], row)
         return verdict
 
     def filter_all(self, codes: Codes) -> None:
@@ -368,18 +368,12 @@ class FreeResourcesRule(FilterRule):
         for i in range(length):
             found[i] |= insufficient_flag(amount, flag, delegated, allocatable[start + i], used[start + i])
 
-    def _insufficient_flag(self, place: int, row: int) -> int:
-        """Return the flag of one request for a row."""
-        request: Request = self._requests[place]
-        columns, number = self.columns, request.number
-        allocatable, used = columns.allocatable[number, row], columns.usage[FIRST_RESOURCE + number, row]
-        return insufficient_flag(request.amount, request.flag, self._delegated[place], allocatable, used)
-
     def _number(self, row: int) -> int:
         """Return the number of the set of resources that are short on a node; 0 if none is."""
         columns = self.columns
         lacking = [int(columns.usage[POD_COUNT, row] >= columns.allowed_pods[row])]
-        lacking += [self._insufficient_flag(place, row) for place in range(len(self._requests))]
+        for place in range(len(self._requests)):
+            lacking.append(flag_on_row(columns, self._requests[place], self._delegated[place], row))
         if not any(lacking):
             return 0
         shortage = tuple([bool(flags) for flags in lacking])
@@ -387,6 +381,12 @@ class FreeResourcesRule(FilterRule):
         if known > MAX_PLUGIN_CODE:
             raise InvariantError(f"{known} sets of resources were short for one pod")
         return known | (UNRESOLVABLE_BIT if any(flags & UNRESOLVABLE_BIT for flags in lacking) else 0)
+
+
+def flag_on_row(columns: Columns, request: Request, delegated: bool, row: int) -> int:
+    """Return the flag of one request for a row."""
+    allocatable, used = columns.allocatable[request.number, row], columns.usage[FIRST_RESOURCE + request.number, row]
+    return insufficient_flag(request.amount, request.flag, delegated, allocatable, used)
 
 
 def insufficient_flag(amount: int, flag: int, delegated: bool, allocatable: int, used: int) -> int:
