@@ -91,7 +91,7 @@ def translate_inline_volume(volume: Volume) -> CsiVolume:
     Raises:
         TranslationError: the volume's identifier is invalid.
     """
-    return CsiVolume(DRIVERS[in_tree_plugin(volume)], _handle(volume, volume.name, {}))
+    return CsiVolume(DRIVERS[in_tree_plugin(volume)], handle_of(volume, volume.name, {}))
 
 
 def translate_volume(volume: PersistentVolume) -> CsiVolume:
@@ -101,7 +101,7 @@ def translate_volume(volume: PersistentVolume) -> CsiVolume:
         TranslationError: the volume's identifier or zones are invalid.
     """
     spec, labels, plugin = volume.spec, volume.metadata.labels, in_tree_plugin(volume.spec)
-    handle = _handle(spec, volume.metadata.name, labels)
+    handle = handle_of(spec, volume.metadata.name, labels)
     affinity = spec.node_affinity.required if spec.node_affinity is not None else None
     if plugin in TOPOLOGY_KEYS:
         affinity = _translate_topology(affinity, labels, TOPOLOGY_KEYS[plugin])
@@ -111,7 +111,7 @@ def translate_volume(volume: PersistentVolume) -> CsiVolume:
 # Identifiers.
 
 
-def _handle(source: Volume | PersistentVolumeSpec, name: str, labels: Mapping[str, str]) -> str:
+def handle_of(source: Volume | PersistentVolumeSpec, name: str, labels: Mapping[str, str]) -> str:
     """Return the CSI driver's identifier of a volume. `labels`: those of a persistent volume. `name`: for errors."""
     if source.aws_elastic_block_store is not None:
         return _ebs_volume_id(source.aws_elastic_block_store.volume_id)

@@ -1,1 +1,3 @@
-# No C types: the module is compiled only to make its loops faster.
+from bayplan.objects.struct_layouts cimport Pod
+
+cpdef object pod_volumes(Pod pod, bint shared=*)

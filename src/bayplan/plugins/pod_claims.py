@@ -70,7 +70,7 @@ class PodVolumes(msgspec.Struct, frozen=True, eq=False):
 NO_VOLUMES = PodVolumes(None, "", "", "", (), has_claims=False, has_named_claims=False)
 
 
-def pod_volumes(pod: Pod, *, shared: bool = False) -> PodVolumes:
+def pod_volumes(pod: Pod, shared: bool = False) -> PodVolumes:
     """Return the volumes of a pod that are claims or disks; `NO_VOLUMES` if it has none.
 
     With `shared`, all pods with volumes get the same key. This is for plugins whose verdicts depend only on the params:
@@ -80,15 +80,16 @@ def pod_volumes(pod: Pod, *, shared: bool = False) -> PodVolumes:
         return NO_VOLUMES
     metadata = pod.metadata
     volumes = []
+    named = ephemeral = False
     for volume in pod.spec.volumes:
         claim = claim_name_of(metadata.name, volume)
         if claim is not None or is_disk(volume) or in_tree_plugin(volume):
             is_ephemeral = claim is not None and volume.persistent_volume_claim is None
+            ephemeral |= is_ephemeral
+            named |= claim is not None and not is_ephemeral
             volumes.append(PodVolume(volume, claim, is_ephemeral))
     if not volumes:
         return NO_VOLUMES
-    named = any(item.claim is not None and not item.ephemeral for item in volumes)
-    ephemeral = any(item.ephemeral for item in volumes)
     name, uid = (metadata.name, metadata.uid) if ephemeral else ("", "")
     key: Hashable = "volumes"
     if not shared:
@@ -113,7 +114,7 @@ class VolumePlugin(Plugin[PodVolumes]):
 def is_disk(volume: Volume) -> bool:
     """Return whether a volume is a disk that pods on a node can't share freely."""
     disks = (volume.gce_persistent_disk, volume.aws_elastic_block_store, volume.rbd, volume.iscsi)
-    return any(disk is not None for disk in disks)
+    return disks != (None, None, None, None)
 
 
 def claim_of_ephemeral(pod_name: str, volume_name: str) -> str:

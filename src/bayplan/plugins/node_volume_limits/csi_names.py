@@ -10,9 +10,9 @@ from bayplan.plugins.csi_migration import (
     DRIVERS,
     MIGRATED,
     TranslationError,
+    handle_of,
     in_tree_plugin,
     translate_inline_volume,
-    translate_volume,
 )
 from bayplan.plugins.pod_claims import PodVolumes, claim_not_found, class_of_claim, ownership_error
 from bayplan.state.object_catalog import ObjectCatalog
@@ -86,15 +86,15 @@ def _name_of_claim(claim: PersistentVolumeClaim, catalog: ObjectCatalog, *, migr
         return _name_by_class(claim, catalog, migrated=migrated)
     if volume.spec.csi is not None:
         return volume.spec.csi.driver, volume.spec.csi.volume_handle, False
-    if in_tree_plugin(volume.spec) not in MIGRATED:
+    plugin = in_tree_plugin(volume.spec)
+    if plugin not in MIGRATED:
         return "", "", False
     if not migrated:
         return "", "", True
     try:
-        translated = translate_volume(volume)
+        return DRIVERS[plugin], handle_of(volume.spec, volume.metadata.name, volume.metadata.labels), True
     except TranslationError:
         return "", "", True
-    return translated.driver, translated.handle, True
 
 
 def _name_by_class(claim: PersistentVolumeClaim, catalog: ObjectCatalog, *, migrated: bool) -> tuple[str, str, bool]:

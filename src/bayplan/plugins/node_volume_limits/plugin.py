@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias, cast
 
+import msgspec
 import numpy as np
 
 from bayplan.framework.cycle_state import CycleState
@@ -131,8 +131,7 @@ def _may_count(spec: PodVolumes) -> bool:
     return spec.has_claims or any(in_tree_plugin(volume.source) for volume in spec.volumes)
 
 
-@dataclass(frozen=True)
-class RequiredVolumes:
+class RequiredVolumes(msgspec.Struct, frozen=True, eq=False):
     """The volumes that a node would have to attach for a pod. Equal values get equal verdicts on every node.
 
     Attributes:
@@ -147,7 +146,11 @@ class RequiredVolumes:
     in_use: tuple[str, ...] = ()
     problem: int = 0
     needed: tuple[str, ...] = ()
-    drivers: Mapping[str, str] = field(default_factory=dict, compare=False)
+    drivers: dict[str, str] = {}
+
+    def __eq__(self, other: object) -> bool:
+        mine = (self.counts, self.in_use, self.problem, self.needed)
+        return isinstance(other, RequiredVolumes) and mine == (other.counts, other.in_use, other.problem, other.needed)
 
 
 Examined: TypeAlias = tuple[RequiredVolumes, RequiredVolumes, int]
