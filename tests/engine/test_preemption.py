@@ -247,6 +247,25 @@ def test_unchanged_rows_are_not_dry_run_again() -> None:
     assert (dry_run.evaluated_rows, dry_run.known_rows) == (10, 17)
 
 
+@pytest.mark.parametrize(
+    ("lowest", "runs"),
+    [
+        pytest.param(99, True, id="a pod of lower priority runs"),
+        pytest.param(100, False, id="all pods have at least the preemptor's priority"),
+    ],
+)
+def test_rows_are_examined_only_if_some_pod_has_a_lower_priority(lowest: int, runs: bool) -> None:
+    scheduler = scheduler_of(
+        [node("n1", "2"), node("n2", "2"), running("a", "1", 200), running("b", "1", lowest, "n2")]
+    )
+    found = preempt(scheduler, preemptor("2").obj())
+    assert isinstance(cached_plan(scheduler, preemptor("2").obj()).dry_run, DryRun) == runs
+    assert found.candidates == ({"n2": ("default/b",)} if runs else {})
+    scheduler.handle(scheduler.pods["default/b"], None, 0)
+    assert scheduler.state.lowest_priority == lowest
+    scheduler.state.check_invariants()
+
+
 def crowded_pod(random: Random, name: str, priority: int) -> Pod:
     """Return a pod that may have pod affinity, pod anti-affinity, topology spread constraints and a host port."""
     labels = {"app": random.choice("ab")}

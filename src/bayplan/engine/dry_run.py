@@ -27,6 +27,8 @@ _NO_VICTIMS = -2
 
 _CANDIDATE, _INFEASIBLE = 1, 2
 
+_NO_CANDIDATES = new_table(0)
+
 
 class DryRun:
     """Dry-run preemption by the pods of one plan, node by node.
@@ -209,7 +211,13 @@ def find_candidates(
     wanted: int,
     start: int = 0,
 ) -> Shortlist:
-    """Dry-run preemption by a pod of a plan; see `DryRun.search`."""
+    """Dry-run preemption by a pod of a plan; see `DryRun.search`.
+
+    If no pod has a lower priority, no row is examined.
+    """
+    if plan.priority <= plan.state.lowest_priority:
+        nowhere, order = rows[:0], np.concatenate((rows[start:], rows[:start]))
+        return Shortlist(nowhere, nowhere, _NO_CANDIDATES, [], lambda: [(unresolvable(NO_VICTIMS), order)])
     if not isinstance(plan.dry_run, DryRun):
         plan.dry_run = DryRun(plan, nominated_pods.log)
     return plan.dry_run.search(rows, start, wanted, nominated_pods(pod), budgets)

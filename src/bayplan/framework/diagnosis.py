@@ -132,7 +132,7 @@ def count_reasons(groups: Iterable[tuple[Status, int]], total: int, others: Sequ
 
 def format_reasons(histogram: Mapping[str, int]) -> str:
     """Return the reasons with their numbers of nodes, formatted like upstream's FitError after its first colon."""
-    parts = sorted(f"{count} {reason}" for reason, count in histogram.items())
+    parts = sorted([f"{count} {reason}" for reason, count in histogram.items()])
     return f" {', '.join(parts)}." if parts else ""
 
 

@@ -71,6 +71,7 @@ class ClusterState:
         counters: by row, the number of pods that match a selector or own an affinity term.
         catalog: other objects (Namespace, Service, PersistentVolumeClaim, ...) by kind.
         placements: if recorded, the placed (1) and removed (-1) pods, as (row, footprint, 1 or -1); else None.
+        lowest_priority: no pod on a node has a lower priority; not raised when pods are removed.
         small: whether all amounts and sums are at least 0 and below 2^46, so that arithmetic can't overflow.
         usage_log: the rows where pods were added or removed.
         node_log: the rows whose node was changed, added or removed.
@@ -99,6 +100,7 @@ class ClusterState:
         self._journal: list[Callable[[], object]] | None = None
         self._largest_sum = 0
         self.small = True
+        self.lowest_priority = (1 << 63) - 1
         self.columns = Columns()
         self._bind_columns()
 
@@ -232,6 +234,7 @@ class ClusterState:
         """
         if sign > 0:
             info.row = row
+            self.lowest_priority = min(self.lowest_priority, info.priority)
             self.pods[info.key] = self.pods_on[row][info.key] = info
         else:
             del self.pods[info.key], self.pods_on[row][info.key]
@@ -375,6 +378,7 @@ class ClusterState:
         emptied.counters, emptied._classes = self.counters, self._classes
         emptied.usage_log, emptied.node_log, emptied.pod_log = self.usage_log, self.node_log, self.pod_log
         emptied._largest_sum, emptied.small = self._largest_sum, self.small
+        emptied.lowest_priority = self.lowest_priority
         emptied.nodes = copy.copy(self.nodes)
         emptied.nodes.images = ImageStates()
         emptied.usage = np.zeros_like(self.usage)
@@ -389,6 +393,8 @@ class ClusterState:
         for key, info in self.pods.items():
             if info.key != key or self.pods_on[info.row].get(key) is not info:
                 raise InvariantError(f"pod {key} is not among the pods of its row {info.row}")
+            if info.priority < self.lowest_priority:
+                raise InvariantError(f"pod {key} has priority {info.priority}, less than {self.lowest_priority}")
             vector = info.footprint.vector
             expected[: len(vector), info.row] += vector
         if not np.array_equal(expected, self.usage):

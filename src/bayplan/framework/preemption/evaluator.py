@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from bayplan.base.errors import PluginError
 from bayplan.framework.configuration.plugin_arguments import DefaultPreemptionArgs
 from bayplan.framework.cycle_state import CycleState
@@ -176,17 +174,17 @@ class Evaluator:
         if errors:
             return None, error(join_errors(errors))
         total = len(self._cluster.nodes)
-        counts = count_reasons(((status, len(rows)) for status, rows in infeasible), total, (NOT_HELPFUL,))
+        counts = count_reasons([(status, len(rows)) for status, rows in infeasible], total, (NOT_HELPFUL,))
         # The pod's nomination, if it has one, is obsolete.
         return PostFilterResult(""), unschedulable(f"0/{total} nodes are available:{format_reasons(counts)}")
 
     def _chosen(self, shortlist: Shortlist) -> PostFilterResult:
-        best = shortlist.best()
-        ties = shortlist.rows[best]
-        row = self._choices.pick(np.sort(ties))
+        ties = shortlist.rows[shortlist.best()]
+        ties.sort()
+        row = self._choices.pick(ties)
         return PostFilterResult(
             nominated_node_name=self._cluster.nodes.names[row] or "",
-            victims=tuple([info.key for info in shortlist.victims_at(int(best[(ties == row).argmax()]))]),
+            victims=tuple([info.key for info in shortlist.victims_at(int((shortlist.rows == row).argmax()))]),
             shortlist=shortlist,
             clears_nominations=True,
         )

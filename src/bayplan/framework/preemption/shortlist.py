@@ -17,7 +17,7 @@ PRIORITY_OFFSET = 1 << 31
 CRITERIA = ("pdb violations", "highest priority", "sum of priorities", "number of victims", "latest start")
 """The criteria that compare candidates, in order; the names come from upstream's comments."""
 
-Infeasible: TypeAlias = Callable[[], Sequence[tuple[Status, list[int]]]]
+Infeasible: TypeAlias = Callable[[], Sequence[tuple[Status, list[int] | Index]]]
 
 
 def new_table(places: int) -> Ints:
