@@ -17,9 +17,10 @@ cdef class NominatedPods:
 cdef class NominatedPodLister:
     cdef ClusterState _state
     cdef object _nominator, _pods
-    cdef dict _infos
+    cdef dict _infos, _expected
     cdef Py_ssize_t _node_position
     cdef public RowLog log
 
     @cython.locals(state=ClusterState, infos=dict)
     cdef void _apply_changes(self) except *
+    cdef PodInfo _info(self, object pod, PodInfo known)
