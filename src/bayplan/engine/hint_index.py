@@ -39,12 +39,13 @@ class EventMatch:
         of_interest: whether any plugin of any profile registered the event; always True for a wildcard.
         gating_plugins: the plugins of any profile that registered the event; a gated pod is considered only if its gate
             is one of them.
+        label: the label of the event.
     """
 
-    __slots__ = ("_hints", "_matching", "event", "gating_plugins", "of_interest")
+    __slots__ = ("_hints", "_matching", "event", "gating_plugins", "label", "of_interest")
 
     def __init__(self, event: ClusterEvent, table: HintTable) -> None:
-        self.event = event
+        self.event, self.label = event, event.label
         self._matching = {
             profile: [(plugin, hint) for registered, plugin, hint in registrations if registered.matches(event)]
             for profile, registrations in table.items()

@@ -2,6 +2,7 @@ cimport cython
 
 from bayplan.engine.filtered_rows cimport FilteredRows
 from bayplan.engine.preparation cimport PreparationOutcome, PreFilters, PreScores
+from bayplan.engine.rule_result cimport RuleResult
 from bayplan.engine.select_host cimport Sample
 from bayplan.engine.totals cimport Totals
 from bayplan.state.cluster_state cimport ClusterState
@@ -24,7 +25,10 @@ cdef class Plan:
     cdef bint _has_custom_scores
     cdef object __weakref__
 
+    cpdef void adapt(self, object pod, object stale, bint keeps_footprint) except *
     cpdef PreparationOutcome run_pre_filter_plugins(self, object cycle_state)
+    cdef void _choose_filters(self) except *
+    cdef object _params(self, RuleResult result, dict known, object ran, object base)
     cpdef void refresh_filters(self) except *
     @cython.locals(outcome=PreparationOutcome, count=Py_ssize_t)
     cpdef void refresh_scores(self, Sample sample=*) except *

@@ -103,7 +103,7 @@ class Plan:
         self._scores_skipped: set[str] | None = None
         self._has_custom_scores = False
 
-    def adapt(self, pod: Pod, stale: Collection[str], *, keeps_footprint: bool) -> None:
+    def adapt(self, pod: Pod, stale: Collection[str], keeps_footprint: bool) -> None:
         """Reuse this plan for another pod: compile the specs of the `stale` plugins again, and keep all other results.
 
         `keeps_footprint`: whether both pods have the same footprint.
@@ -175,7 +175,7 @@ class Plan:
             self.pre_bind = self._binding(self.profile.pre_bind)
             self._filters_skipped = pre.skipped
         filtered.rules.params = [
-            self._params(result, pre.params, result.name in known, PreFilterPlugin) for result in filtered.results
+            self._params(result, pre.params, known, PreFilterPlugin) for result in filtered.results
         ]
         self._pre_seen = pre
 
@@ -184,12 +184,12 @@ class Plan:
         skipped = self.pre.skipped
         return tuple([plugin for plugin in plugins if plugin.binds_skipped_pods or plugin.name not in skipped])
 
-    def _params(self, result: RuleResult, known: Mapping[str, Params], ran: bool, pre_type: type) -> Params | None:
-        """Return a rule's params from PreFilter or PreScore, if that `ran`, or else what the plugin observes."""
-        if ran:
+    def _params(self, result: RuleResult, known: dict[str, Params], ran: frozenset[str], base: type) -> Params | None:
+        """Return a rule's params from PreFilter or PreScore, if its plugin `ran` there, or else what it observes."""
+        if result.name in ran:
             return known.get(result.name, ())
         # Without its PreFilter or PreScore, such a plugin has no params.
-        if isinstance(result.plugin, pre_type):
+        if isinstance(result.plugin, base):
             return None
         observed: Params = result.plugin.observe(result.spec, self.state)
         return observed
@@ -249,7 +249,7 @@ class Plan:
             self._scores_skipped = outcome.skipped
         known = self.profile.pre_score_names
         totals.rules.params = [
-            self._params(result, outcome.params, result.name in known, PreScorePlugin) for result in totals.results
+            self._params(result, outcome.params, known, PreScorePlugin) for result in totals.results
         ]
         for result, params in zip(totals.results, totals.rules.params, strict=True):
             text = result.plugin.score_error(result.spec, params)

@@ -144,7 +144,7 @@ class PlanCache:
                 # No other pod had its signature: adapt the plan itself.
                 del self._probation[akin.signature]
                 self.adapted += 1
-                akin.adapt(pod, stale, keeps_footprint=keeps_footprint)
+                akin.adapt(pod, stale, keeps_footprint)
                 plan = akin
             else:
                 specs = {name: spec for name, spec in akin.specs.items() if name not in stale}

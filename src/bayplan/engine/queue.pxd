@@ -5,7 +5,7 @@ from bayplan.engine.backoff_queue cimport BackoffQueue
 from bayplan.engine.heap cimport PodHeap
 from bayplan.engine.in_flight cimport InFlight
 from bayplan.engine.struct_layouts cimport QueuedPod
-from bayplan.engine.unschedulable_pods cimport UnschedulablePods
+from bayplan.engine.unschedulable_pods cimport RejectionGroup, UnschedulablePods
 from bayplan.objects.struct_layouts cimport Pod
 
 cdef class SchedulingQueue:
@@ -34,6 +34,8 @@ cdef class SchedulingQueue:
     @cython.locals(queued=QueuedPod)
     cpdef object pop(self)
     cdef bint _start(self, QueuedPod queued) except -1
+    @cython.locals(group=RejectionGroup)
     cpdef object move_all(self, object event, object old, object new, object now_ns, object pre_check=*)
+    @cython.locals(queued=QueuedPod)
     cpdef object _move(self, object movers, object happened, object now_ns)
     cpdef void done(self, object uid) except *

@@ -336,12 +336,10 @@ class SchedulingQueue:
         if not match.of_interest:
             return 0
         happened = InFlightEvent(event, old, new)
-        movers = [
-            mover
-            for group in self._unschedulable.groups.values()
-            if group.members and (not group.gating_plugin or group.gating_plugin in match.gating_plugins)
-            for mover in self._movers(group, match, happened, now_ns, pre_check)
-        ]
+        movers: list[tuple[QueuedPod, Strategy]] = []
+        for group in self._unschedulable.groups.values():
+            if group.members and (not group.gating_plugin or group.gating_plugin in match.gating_plugins):
+                movers += self._movers(group, match, happened, now_ns, pre_check)
         return self._move(movers, happened, now_ns)
 
     def _movers(
@@ -352,7 +350,7 @@ class SchedulingQueue:
         return movers if pre_check is None else [mover for mover in movers if pre_check(mover[0].pod)]
 
     def _move(self, movers: Sequence[tuple[QueuedPod, Strategy]], happened: InFlightEvent, now_ns: int) -> int:
-        moved, label = 0, happened.event.label if movers else ""
+        moved, label = 0, self._hints.match(happened.event).label
         for queued, strategy in movers:
             self._unschedulable.discard(queued.key)
             self._requeue(queued, strategy, now_ns, label)

@@ -36,4 +36,8 @@ cdef class Scheduler:
         self, QueuedPod queued, object outcome, Plan plan, ScheduleResult result, object now_ns, object node=*, object message=*,
         object nominated=*, object victims=*,
     ) except *
+    cpdef object _unschedulable(
+        self, QueuedPod queued, object profile, Plan plan, ScheduleResult result, object cycle_state, object now_ns
+    )
+    cpdef tuple run_post_filter_plugins(self, object profile, object pod, object diagnosis, object cycle_state)
     cpdef void assume(self, Plan plan, object pod, object key, Py_ssize_t row) except *

@@ -1,1 +1,3 @@
-# No C types: the module is compiled only to make its calls faster.
+from bayplan.objects.struct_layouts cimport Pod
+
+cpdef list pod_update_events(Pod old, Pod new, object gates=*)
