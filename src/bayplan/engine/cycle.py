@@ -358,7 +358,7 @@ def diagnose(plan: Plan, result: ScheduleResult, failures: FirstFailures) -> Dia
         pre_filter_status=None,
         examined=examined,
         values=failures.values,
-        filters=tuple(part.name for part in plan.filtered.results),
+        filters=tuple([part.name for part in plan.filtered.results]),
         explain=plan.status_of,
         counts=counts,
         absent_status=absent_status(plan, rejecting_plugin),

@@ -1,6 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t
 
+from bayplan.engine.nominator cimport Nominator
 from bayplan.state.cluster_state cimport ClusterState
 from bayplan.state.pod_info cimport PodInfo
 from bayplan.state.row_log cimport RowLog
@@ -16,7 +17,8 @@ cdef class NominatedPods:
 
 cdef class NominatedPodLister:
     cdef ClusterState _state
-    cdef object _nominator, _pods
+    cdef Nominator _nominator
+    cdef object _pods
     cdef dict _infos, _expected
     cdef Py_ssize_t _node_position
     cdef public RowLog log

@@ -19,8 +19,6 @@ class Nominator:
         node_by_uid: the node that each nominated pod is nominated to; read-only for callers.
     """
 
-    __slots__ = ("_by_node", "_changed", "_pod_lister", "node_by_uid")
-
     def __init__(self, pod_lister: PodLister) -> None:
         self._pod_lister = pod_lister
         self.node_by_uid: dict[str, str] = {}

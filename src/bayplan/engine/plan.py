@@ -248,9 +248,7 @@ class Plan:
             self._has_custom_scores = bool(custom)
             self._scores_skipped = outcome.skipped
         known = self.profile.pre_score_names
-        totals.rules.params = [
-            self._params(result, outcome.params, known, PreScorePlugin) for result in totals.results
-        ]
+        totals.rules.params = [self._params(result, outcome.params, known, PreScorePlugin) for result in totals.results]
         for result, params in zip(totals.results, totals.rules.params, strict=True):
             text = result.plugin.score_error(result.spec, params)
             if text:

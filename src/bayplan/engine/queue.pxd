@@ -4,12 +4,14 @@ from bayplan.engine cimport queued_pod
 from bayplan.engine.backoff_queue cimport BackoffQueue
 from bayplan.engine.heap cimport PodHeap
 from bayplan.engine.in_flight cimport InFlight
+from bayplan.engine.nominator cimport Nominator
 from bayplan.engine.struct_layouts cimport QueuedPod
 from bayplan.engine.unschedulable_pods cimport RejectionGroup, UnschedulablePods
 from bayplan.objects.struct_layouts cimport Pod
 
 cdef class SchedulingQueue:
-    cdef public object options, nominator
+    cdef public object options
+    cdef public Nominator nominator
     cdef public dict incoming
     cdef public object scheduling_cycle
     cdef public bint closed

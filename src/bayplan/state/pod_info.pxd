@@ -1,5 +1,7 @@
 from libc.stdint cimport int64_t
 
+from bayplan.objects.struct_layouts cimport Pod
+
 # Constants of the module, typed as C numbers.
 cdef int64_t _UNKNOWN
 
@@ -27,3 +29,5 @@ cdef class PodInfo:
 
     cpdef int64_t started_at(self) except? -1
     cpdef void replace_version(self, object pod) except *
+
+cpdef bint counts_the_same(Pod old, Pod new) except -1
