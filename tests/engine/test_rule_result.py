@@ -114,32 +114,6 @@ def test_an_adapted_result_has_a_new_rule_that_is_bound_refreshed_and_told_of_th
     assert result.rule.scored == scored + 1
 
 
-class Loops(Marks):
-    """Scores all rows in a loop of its own."""
-
-    def score_all(self, raw: Any) -> None:
-        raw[: self.columns.count] = self.mark
-
-
-@pytest.mark.parametrize("kind", [Marks, Loops], ids=["none", "its own"])
-def test_many_changed_rows_are_scored_in_the_loop_of_a_rule_and_few_one_by_one(kind: type[Marks]) -> None:
-    names = tuple(f"n{number}" for number in range(80))
-    state = make_scheduler(in_tree=("NodeResourcesFit",), nodes=names).state
-    rule = kind(state.columns, 1)
-    plugin: Any = SimpleNamespace(name="Custom", score_reads=lambda _: Reads.USAGE, score_rule=lambda *_: rule)
-    result = ScoreResult(plugin, SimpleNamespace(), state)
-    flags, scored = np.ones(state.nodes.capacity, dtype=np.uint8), []
-    for changed in (0, 25, 26, 79):
-        for row in range(changed):
-            state.place(state.pod_info(make_pod(f"p{changed}-{row}").obj()), row)
-        rule.scored = 0
-        result.refresh((), flags)
-        scored.append(rule.scored)
-    # The rule always runs on every row the first time. From 80 / 8 + 16 rows on, its own loop takes over.
-    assert scored == ([80, 25, 26, 79] if kind is Marks else [0, 25, 0, 0])
-    assert result.evaluated_rows == (130 if kind is Marks else 25)
-
-
 @pytest.mark.parametrize("method", ["filter_rule", "score_rule"])
 def test_a_plugin_that_returns_no_rule_gets_an_error(method: str) -> None:
     state = make_scheduler(in_tree=("NodeResourcesFit",), nodes=("n1",)).state

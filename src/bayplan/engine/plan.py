@@ -260,13 +260,17 @@ class Plan:
 
 
 def score_over(plan: Plan, feasible: Bools, *, bare: bool = False) -> Plan:
-    """Return a new plan of the same pod that has scored these rows (bool[capacity], at least one true) and shares no cache.
+    """Return a new plan of the same pod and specs that has scored these rows (bool[rows], at least one true).
 
-    `bare`: ignore pods and images on nodes (see `ClusterState.without_pods_and_images`).
+    It shares no results with `plan`. With `bare`, Score plugins see nodes without pods and images (see
+    `ClusterState.without_pods_and_images`); PreScore plugins still see all, because upstream's read the snapshot.
     """
     state = plan.state.without_pods_and_images() if bare else plan.state
     scoring = Plan(plan.profile, plan.pod, state, RuleResults(state), plan.specs)
-    scoring.filtered.feasible, scoring.filtered.flags = feasible, feasible.view(np.uint8)
+    scoring.pre_scores = PreScores(plan.profile, plan.specs, plan.state)
+    chosen = np.zeros(state.nodes.capacity, dtype=np.bool_)
+    chosen[: len(feasible)] = feasible
+    scoring.filtered.feasible, scoring.filtered.flags = chosen, chosen.view(np.uint8)
     scoring.refresh_scores()
     return scoring
 

@@ -8,7 +8,6 @@ from bayplan.state.row_log cimport RowLog
 
 # Constants of the module, typed as C numbers.
 cdef int ERROR_BIT
-cdef Py_ssize_t LOOP_SPEEDUP, FEW_ROWS
 
 cdef int _PLACEMENTS, _OBJECTS
 
@@ -19,7 +18,7 @@ cdef class RuleResult:
     cdef public Py_ssize_t epoch, evaluated_rows
     cdef public bint incremental, static, shared
     cdef object _state
-    cdef bint _interrupted, _refreshes, _has_loop
+    cdef bint _interrupted, _refreshes
     cdef LogReader _changes
     cdef Py_ssize_t _version, _capacity
     cdef int _reads
@@ -28,7 +27,7 @@ cdef class RuleResult:
 
     @cython.locals(read=int)
     cdef void _use(self, object spec, object rule, object kind, object reads) except *
-    @cython.locals(rule=Rule, all_rows=bint, count=Py_ssize_t, limit=Py_ssize_t)
+    @cython.locals(rule=Rule, all_rows=bint, count=Py_ssize_t)
     cpdef void refresh(self, object params, uint8_t[::1] feasible) except *
     @cython.locals(columns=Columns, grown=bint)
     cdef bint bind(self) except -1

@@ -27,10 +27,6 @@ R = TypeVar("R", "FilterResult", "ScoreResult")
 _NO_REFRESH: Any = vars(Rule)["refresh"]
 """`Rule.refresh`, which does nothing. It is not called, because calls of rules in plain Python take long."""
 
-LOOP_SPEEDUP = 8
-FEW_ROWS = 16
-"""Rows are cheaper in a rule's own loop over all rows (from 8 to 20 times) than one by one, unless there are few."""
-
 
 class RuleResult:
     """The base of `FilterResult` and `ScoreResult`.
@@ -63,8 +59,6 @@ class RuleResult:
         self._version = -1
         self._capacity = -1
         self._interrupted = self._refreshes = True
-        # Whether the rule has a compiled loop of its own over all rows.
-        self._has_loop = False
         # Reads of all changed rows before the rules run are collected in it: their cache misses then overlap.
         self._loaded = 0
 
@@ -74,8 +68,8 @@ class RuleResult:
         Raises:
             PluginError: the plugin returned something else.
         """
-        method = kind.__name__.removesuffix("Rule").lower()
         if not isinstance(rule, kind):
+            method = kind.__name__.removesuffix("Rule").lower()
             hint = f"'return super().{method}_rule(spec, cluster)' if {method}() evaluates the nodes"
             raise PluginError(f"{self.name}.{method}_rule", got=repr(rule), wanted=f"a {kind.__name__}", hint=hint)
         self.spec = spec
@@ -93,8 +87,6 @@ class RuleResult:
         self._version = -1
         self._interrupted = True
         self._refreshes = type(rule).refresh is not _NO_REFRESH
-        own_loop = getattr(type(rule), f"{method}_all") is not getattr(kind, f"{method}_all")
-        self._has_loop = own_loop and not rule.evaluates_arrays
 
     def refresh(self, params: Params | None, feasible: Any) -> None:
         """Update `values` to the rule's current results for all rows.
@@ -118,10 +110,7 @@ class RuleResult:
             all_rows = True
         if self._refreshes and rule.refresh():
             all_rows = True
-        limit = self.columns.count
-        if self._has_loop:
-            limit = limit // LOOP_SPEEDUP + FEW_ROWS
-        count = -1 if all_rows else self._changes.take(limit)
+        count = -1 if all_rows else self._changes.take(self.columns.count)
         if count < 0:
             self.run_all()
             self.epoch += 1
