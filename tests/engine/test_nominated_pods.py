@@ -15,7 +15,7 @@ from bayplan.engine.select_host import first_by_name
 from bayplan.framework.cycle_state import CycleState
 from bayplan.objects.pod import Pod
 from bayplan.testing.builders import make_pod
-from tests.engine.preemption_worlds import node, preemptor, running, scheduler_of
+from tests.engine.preemption_worlds import node, preemptor, scheduler_of
 from tests.plugins.volume_worlds import make_claim, make_csi_node, make_volume, using, with_volumes
 
 
@@ -94,23 +94,6 @@ def test_rule_11_only_ungated_pods_of_this_scheduler_count_as_nominated(nominee:
     assert isinstance(nominee, type(make_pod("x")))
     scheduler.handle(None, nominee.nominated("n1").obj(), 0)
     assert feasible(scheduler, preemptor("2").obj()) == want
-
-
-@pytest.mark.parametrize("same", [True, False], ids=["it counts the same", "it counts differently"])
-def test_the_record_of_the_attempt_is_reused_if_the_nominated_pod(same: bool) -> None:
-    scheduler = scheduler_of([node("n1", "4"), running("a", "3", 0, "n1")])
-    pod = preemptor("3").obj()
-    scheduler.handle(None, pod, 0)
-    report = scheduler.schedule_one(0)
-    assert report is not None
-    row = scheduler.state.nodes.row_of["n1"]
-    expected = scheduler.plans.plan_for(scheduler.profiles[pod.spec.scheduler_name], pod)
-    if not same:
-        scheduler.pods[pod.key] = replace(pod, metadata=replace(pod.metadata, labels={"app": "other"}))
-    (info,) = scheduler.nominated_pods(preemptor("1", name="other").obj()).pods_at(row)
-    assert (info.pod_class is expected.pod_class) == same
-    assert info.footprint is expected.footprint
-    assert info.pod is scheduler.pods[pod.key]
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -19,10 +19,9 @@ cdef class NominatedPodLister:
     cdef ClusterState _state
     cdef Nominator _nominator
     cdef object _pods
-    cdef dict _infos, _expected
+    cdef dict _infos
     cdef Py_ssize_t _node_position
     cdef public RowLog log
 
     @cython.locals(state=ClusterState, infos=dict)
     cdef void _apply_changes(self) except *
-    cdef PodInfo _info(self, object pod, PodInfo known)

@@ -63,7 +63,6 @@ class NominatedPodLister:
         self._nominator = nominator
         self._pods = pods
         self._infos: dict[int, dict[str, PodInfo]] = {}
-        self._expected: dict[str, PodInfo] = {}
         self._node_position = -1
         self.log = RowLog()
 
@@ -76,10 +75,6 @@ class NominatedPodLister:
         node_name = self._nominator.node_by_uid.get(uid)
         own_row = self._state.nodes.row_of.get(node_name, -1) if node_name else -1
         return NominatedPods(self._infos, pod.spec.priority or 0, uid, own_row)
-
-    def expect(self, pod: Pod, info: PodInfo) -> None:
-        """Reuse a record when a pod's nomination is listed, if the pod counts the same as the pod of the record."""
-        self._expected[uid_of(pod)] = info
 
     def _apply_changes(self) -> None:
         """Apply the changes of the nominator since the last call."""
@@ -99,10 +94,9 @@ class NominatedPodLister:
             for uid, key in self._nominator.on_node(node_name).items():
                 pod = self._pods.get(key)
                 if pod is not None:
-                    infos[uid] = self._info(pod, old.get(uid) or self._expected.get(uid))
+                    infos[uid] = self._info(pod, old.get(uid))
             if infos:
                 self._infos[row] = infos
-        self._expected = {}
 
     def _info(self, pod: Pod, known: PodInfo | None) -> PodInfo:
         """Return the record of a pod; reuse `known` if it counts the same in all columns."""

@@ -36,7 +36,6 @@ from bayplan.framework.status import Code, Status, error
 from bayplan.framework.waiting_pods import WaitingPods
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
-from bayplan.objects.requests import repeats_overhead
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import PodInfo
 
@@ -227,9 +226,6 @@ class Scheduler:
         message = failure.message
         self.record(queued, outcome, plan, result, now_ns, message=message, nominated=nominated, victims=victims)
         if nominated:
-            if not repeats_overhead(queued.pod):
-                info = PodInfo(queued.key, plan.pod, plan.footprint, plan.pod_class, plan.priority, plan.owned_counters)
-                self.nominated_pods.expect(queued.pod, info)
             self.records.report(queued.key, "PostFilter", answer.plugin, answer)
         rejecting = result.diagnosis.unschedulable_plugins if result.diagnosis is not None else ()
         given_up = [
