@@ -18,6 +18,8 @@ FINISHED_PHASES = ("Succeeded", "Failed")
 class OwnedPods:
     """The pods of one owner in three groups, by key, each in the order in which pods entered it. Only the store writes to it.
 
+    Compiled, it can be neither pickled nor copied; stores aren't, either.
+
     Attributes:
         active: the pods that are neither finished nor terminating.
         terminating: the pods that are being deleted and not finished.

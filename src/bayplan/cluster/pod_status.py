@@ -1,7 +1,7 @@
 """The status of a pod during its lifecycle, as kubelet and API server write it: bound, running, finished.
 
 Pods that reach the same state within the same second share the parts of their statuses, to save time and memory for
-every pod of a simulation.
+every pod of a simulation. Time only moves forward, so few parts are kept for later pods.
 """
 
 from __future__ import annotations
@@ -22,16 +22,19 @@ from bayplan.objects.pod import (
 )
 from bayplan.objects.requests import is_sidecar
 
+_MAX_KEPT = 64
+"""Maximum number of parts of each kind that are kept for later pods."""
+
 _LIFE_CYCLE = frozenset(("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"))
 _ENDED = frozenset(("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady"))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=_MAX_KEPT)
 def _scheduled(timestamp: str) -> tuple[PodCondition, ...]:
     return (PodCondition(type="PodScheduled", status="True", last_transition_time=timestamp),)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=_MAX_KEPT)
 def _running(timestamp: str, scheduled_at: str, ready: bool) -> tuple[PodCondition, ...]:
     return (
         PodCondition(type="PodReadyToStartContainers", status="True", last_transition_time=timestamp),
@@ -47,7 +50,7 @@ def _running(timestamp: str, scheduled_at: str, ready: bool) -> tuple[PodConditi
     )
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=_MAX_KEPT)
 def _ended(timestamp: str, started_at: str, reason: str) -> tuple[PodCondition, ...]:
     # A pod that ends stays Initialized since its start; its other conditions become false.
     return (

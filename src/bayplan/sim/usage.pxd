@@ -3,6 +3,8 @@ cimport cython
 from bayplan.state.cluster_state cimport ClusterState
 from bayplan.state.pod_info cimport Footprint
 
+cdef Py_ssize_t POD_COUNT, FIRST_RESOURCE
+
 cdef class _Totals:
     cdef public Py_ssize_t nodes
     cdef public list requested, requested_moment, allocatable, allocatable_moment, peak, peak_ns, peak_allocatable
@@ -19,5 +21,5 @@ cdef class UsageMeter:
 
     @cython.locals(zone=_Totals, totals=_Totals, footprint=Footprint, placements=list, number=Py_ssize_t)
     cpdef void settle(self, object now_ns) except *
-    @cython.locals(requested=list, cluster=list, times_ns=dict, number=Py_ssize_t, first=Py_ssize_t)
+    @cython.locals(requested=list, cluster=list, times_ns=dict, number=Py_ssize_t)
     cdef void _take_placement(self, _Totals zone, Footprint footprint, int sign, object time_ns) except *

@@ -23,6 +23,8 @@ Above it, the sums are added to the moments.
 class _Totals:
     """Sums over a set of nodes, by row of the usage matrix, with the data for their integrals over time.
 
+    The rows with amounts that are only used for scoring (from `NON_ZERO_CPU` to `FIRST_RESOURCE`) have no meaning here.
+
     A sum needs no work while time passes: a change by `d` at time `t` adds `d * t` to its moment, and the integral up
     to `T` is `sum * T - moment`. All are Python integers, which do not overflow.
     """
@@ -108,10 +110,9 @@ class UsageMeter:
     def _take_placement(self, zone: _Totals, footprint: Footprint, sign: int, time_ns: int) -> None:
         """Add a pod's requests to a zone and the cluster, or subtract them."""
         requested, cluster, times_ns = zone.requested, self._cluster.requested, zone.times_ns
-        first = FIRST_RESOURCE
         for number, amount in footprint.amounts:
-            # No one asks for the amounts as they are scored, which come before the first resource.
-            if number == POD_COUNT or number >= first:
+            # Amounts that are only used for scoring are not reported.
+            if number == POD_COUNT or number >= FIRST_RESOURCE:
                 change = amount if sign > 0 else -amount
                 requested[number] += change
                 cluster[number] += change

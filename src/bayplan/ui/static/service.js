@@ -5,6 +5,7 @@ import { beforePaint } from "./dom.js";
 
 export const API = "/bayplan/v1";
 const TOKEN = "bayplan.token";
+const EMPTY_STATUSES = new Set([204, 205, 304]);
 
 /**
  * A problem in a request body, with its line if the body is a text.
@@ -82,7 +83,7 @@ export async function send(address, how = {}) {
   if (token()) headers.Authorization = `Bearer ${token()}`;
   trackPending(1);
   try {
-    let answer;
+    let answer, body;
     try {
       answer = await (takePrefetched(address, how.method) ??
         fetch(address, {
@@ -92,6 +93,8 @@ export async function send(address, how = {}) {
           signal: how.signal,
           cache: "no-cache",
         }));
+      // The request is pending until its body has arrived, too.
+      body = await answer.arrayBuffer();
     } catch (problem) {
       if (how.signal?.aborted) throw problem;
       throw new ApiError({
@@ -101,9 +104,10 @@ export async function send(address, how = {}) {
         status: 0,
       });
     }
-    if (!answer.ok) throw await errorFrom(answer, address);
-    // The request is pending until its body has arrived, too.
-    return new Response(await answer.arrayBuffer(), answer);
+    // Responses with these statuses must not have a body, not even an empty one.
+    const whole = new Response(EMPTY_STATUSES.has(answer.status) ? null : body, answer);
+    if (!whole.ok) throw await errorFrom(whole, address);
+    return whole;
   } finally {
     trackPending(-1);
   }
