@@ -8,6 +8,8 @@ module only computes what the recording program adds (every filter alone, scores
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
+from itertools import takewhile
 
 import numpy as np
 from msgspec import structs
@@ -22,6 +24,7 @@ from bayplan.engine.filtered_rows import PASSES
 from bayplan.engine.plan import Plan, score_over
 from bayplan.engine.queued_pod import key_of, uid_of
 from bayplan.engine.records import RecordLevel
+from bayplan.engine.rule_result import RuleResults
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.select_host import first_by_name
 from bayplan.framework.configuration.loading import default_configuration, load_configuration
@@ -208,16 +211,13 @@ def _record_scores(answer: JsonObject, plan: Plan, result: ScheduleResult) -> St
     names = plan.state.nodes.names
     feasible = _rows_of(plan, answer["feasible"])
     scored = score_over(plan, feasible)
+    failure, prepared = scored.failure, scored.pre_scores.recorded_results()
+    if all(code in (Code.SUCCESS, Code.SKIP) for _, code in prepared):
+        # The recording program returns before it lists these names if a PreScore plugin fails.
+        answer["preScoreSkipped"] = list[Json](sorted(name for name, code in prepared if code is Code.SKIP))
+    if failure is not None and _has_failing_scorer(scored):
+        scored = _score_before(failure.plugin, plan, feasible)
     totals = scored.totals
-    skipped = [name for name, code in scored.pre_scores.recorded_results() if code is Code.SKIP]
-    answer["preScoreSkipped"] = list[Json](sorted(skipped))
-    if scored.failure is not None and totals.results and not totals.summed:
-        # A scorer failed: the recording has the scores of the plugins before it.
-        before = [result.name for result in totals.results].index(scored.failure.plugin)
-        params = totals.rules.params[:before]
-        totals.choose(totals.results[:before], totals.weights[:before])
-        totals.rules.params = params
-        totals.refresh()
     rows = np.flatnonzero(feasible).tolist()
     answer["scores"] = {
         part.name: {
@@ -227,18 +227,32 @@ def _record_scores(answer: JsonObject, plan: Plan, result: ScheduleResult) -> St
         }
         for number, part in enumerate(totals.results)
     }
-    if scored.failure is None or totals.results:
+    if failure is None or totals.results:
         answer["total"] = {names[row] or "": int(totals.total[row]) for row in rows}
-    if scored.failure is not None:
-        return scored.failure
+    if failure is not None:
+        return failure
     highest = int(totals.total.max())
     answer["best"] = list[Json](sorted(names[row] or "" for row in rows if totals.total[row] == highest))
     _check_kept_totals(plan, result, totals.total)
     return None
 
 
+def _has_failing_scorer(scored: Plan) -> bool:
+    """Return whether Score itself returned an Error, in contrast to PreScore, or to an invalid score."""
+    totals = scored.totals
+    pairs = zip(totals.results, totals.rules.params, strict=True)
+    return any(result.plugin.score_error(result.spec, params) for result, params in pairs)
+
+
+def _score_before(failing: str, plan: Plan, feasible: Bools) -> Plan:
+    """Return a new plan scored by the plugins before the failing one, whose scores the recording has."""
+    profile = copy(plan.profile)
+    profile.score = tuple(takewhile(lambda entry: entry.plugin.name != failing, profile.score))
+    return score_over(Plan(profile, plan.pod, plan.state, RuleResults(plan.state), plan.specs), feasible)
+
+
 def _check_kept_totals(plan: Plan, result: ScheduleResult, total: Ints) -> None:
-    """Raise AssertionError if the plan's cached totals, which decide, differ from the totals of a full pass."""
+    """Raise AssertionError if the plan's totals, which decide, differ from those of a plan without cached results."""
     own = not any(plan.filtered.feasible[row] for row in result.nominated_failures)
     if result.scored_by is not None and own and not np.array_equal(plan.totals.total, total):
         raise AssertionError("the cached totals of the plan differ from those of all nodes")
@@ -389,7 +403,7 @@ def _recorded(status: Status) -> dict[str, Json]:
 
 
 def _rows_of(plan: Plan, names: Json) -> Bools:
-    rows = np.zeros(plan.state.nodes.count, dtype=np.bool_)
+    rows = np.zeros(plan.state.nodes.capacity, dtype=np.bool_)
     assert isinstance(names, list)
     rows[[plan.state.nodes.row_of[str(name)] for name in names]] = True
     return rows

@@ -13,6 +13,7 @@ from tests.conformance.semantics.rows import (
     anti_affinity,
     claim_volume,
     cpu,
+    disabled,
     in_,
     node,
     node_affinity,
@@ -30,9 +31,9 @@ LARGE = "registry.example/large:v1"
 MIB = 1 << 20
 
 
-def soft_spread(key: str) -> list[Json]:
-    selector: JsonObject = {"matchLabels": {"app": "x"}}
-    return [{"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": selector}]
+def soft_spread(key: str, selector: JsonObject | None = None) -> list[Json]:
+    selected: JsonObject = selector or {"matchLabels": {"app": "x"}}
+    return [{"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": selected}]
 
 
 def preferred(*requirements: JsonObject) -> JsonObject:
@@ -210,6 +211,46 @@ ROWS = (
         [node()],
         [pod("p", affinity=preferred(in_("disk", "!")))],
         {"0.chosen": None, "0.scores": {}},
+    ),
+    Row(
+        33,
+        "if PreScore fails, no skips are listed, not even those of plugins before the one that fails",
+        [node()],
+        [
+            pod(
+                "p",
+                topologySpreadConstraints=soft_spread(HOSTNAME, {"matchExpressions": [{"key": "a", "operator": "?"}]}),
+            )
+        ],
+        {"0.preScoreSkipped": [], "0.scores": {}, "0.total": {}, "0.chosen": None},
+    ),
+    Row(
+        33,
+        "without PreScore it fails Score, after the plugins before",
+        [node()],
+        [pod("p", cpu("1"), affinity=preferred(in_("disk", "!")))],
+        {
+            "0.preScoreSkipped": ["InterPodAffinity", "PodTopologySpread", "VolumeBinding"],
+            "0.scores": {"TaintToleration": {"weight": 3, "raw": {"n1": 0}, "normalized": {"n1": 100}}},
+            "0.total": {"n1": 300},
+            "0.best": [],
+            "0.chosen": None,
+        },
+        config=disabled("preScore", "NodeAffinity"),
+    ),
+    Row(
+        33,
+        "if the first plugin fails in Score, nothing has a score",
+        [node()],
+        [pod("p", cpu("1"), affinity=preferred(in_("disk", "!")))],
+        {"0.scores": {}, "0.total": {}, "0.chosen": None},
+        config={
+            "schedulerName": "default-scheduler",
+            "plugins": {
+                "preScore": {"disabled": [{"name": "NodeAffinity"}]},
+                "score": {"disabled": [{"name": "TaintToleration"}]},
+            },
+        },
     ),
     Row(
         33,
