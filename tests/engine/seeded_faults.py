@@ -30,6 +30,7 @@ from tests.engine.test_first_failures import (
     test_two_equal_pods_each_fit_only_on_their_nominated_node as alike,
 )
 from tests.engine.test_plan import test_a_refreshed_plan_equals_a_new_plan_after_every_change as plans
+from tests.engine.test_plan import test_cached_totals_equal_a_full_pass as naive
 from tests.engine.test_plan_cache import (
     test_an_adapted_plan_runs_plugins_again_that_run_once_for_each_spec as once_a_spec,
 )
@@ -188,6 +189,14 @@ FAULTS = (
         "row, after = rows[place]",
         "row, after = rows[0]",
         plans,
+    ),
+    Fault(
+        "scales are computed over all nodes",
+        Totals,
+        "_rescale",
+        "rule.scale(result.raw, feasible)",
+        "rule.scale(result.raw, self._columns.alive.view(np.uint8))",
+        naive,
     ),
 )
 

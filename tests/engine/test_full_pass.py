@@ -1,17 +1,21 @@
-"""The full pass, the reference for cached plans: worked examples on clusters of two nodes."""
+"""Scoring without cached results, with `score_over` and with the tests' full pass: worked examples on two nodes."""
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bayplan.engine.filtered_rows import PASSES
 from bayplan.engine.plan import Plan, score_over
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.status import SKIP, Code, error
+from bayplan.state.arrays import Bools
 from bayplan.testing import make_pod
-from tests.engine.full_pass import full_pass
+from tests.engine.full_pass import FullPass, full_pass
+from tests.engine.plan_histories import cached_plan, history, plan_results
 from tests.engine.recorders import Log, make_recorder, make_scheduler
 
 
@@ -26,28 +30,59 @@ def make(*says: dict[str, Any], nodes: tuple[str, ...] = ("n1", "n2")) -> tuple[
     return plan, log
 
 
-def both(plan: Plan) -> Any:
+def both(plan: Plan) -> Bools:
     return plan.state.nodes.alive.copy()
+
+
+def full_pass_like_score_over(plan: Plan, feasible: Bools) -> FullPass:
+    """Return a full pass, and check that `score_over` has the same scores."""
+    want, found, count = full_pass(plan, feasible), score_over(plan, feasible), plan.state.nodes.count
+    totals, used = found.totals, feasible[:count]
+    assert found.failure is None
+    assert [result.name for result in totals.results] == list(want.scores)
+    for number, (name, scores) in enumerate(want.scores.items()):
+        assert (totals.weights[number], totals.scales[number]) == (scores.weight, scores.scale), name
+        assert totals.results[number].values[:count][used].tolist() == scores.raw[used].tolist(), name
+        assert totals.normalized(number)[:count][used].tolist() == scores.normalized[used].tolist(), name
+    assert totals.total[:count].tolist() == want.total.tolist()
+    return want
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_feasible_nodes_are_scored_as_in_a_full_pass(seed: int) -> None:
+    random, compared = Random(seed), 0
+    for scheduler, pod in history(seed + 200, 30):
+        plan = cached_plan(scheduler, pod)
+        if "totals" not in plan_results(plan):
+            continue
+        rows = np.flatnonzero(plan.filtered.feasible).tolist()
+        chosen = np.zeros_like(plan.filtered.feasible)
+        chosen[random.sample(rows, random.randint(1, len(rows)))] = True
+        full_pass_like_score_over(plan, chosen)
+        compared += 1
+    assert compared > 5
 
 
 def test_scores_are_weighted_and_summed_on_feasible_nodes() -> None:
     plan, _ = make({"scores": {"n1": 10, "n2": 30}}, {"scores": {"n1": 5, "n2": 1}})
-    table = full_pass(plan, both(plan))
-    assert {name: scores.raw.tolist() for name, scores in table.scores.items()} == {"A": [10, 30], "B": [5, 1]}
-    assert [scores.weight for scores in table.scores.values()] == [1, 1]
-    assert table.total.tolist() == [15, 31]
+    found = full_pass_like_score_over(plan, both(plan))
+    assert {name: scores.raw.tolist() for name, scores in found.scores.items()} == {"A": [10, 30], "B": [5, 1]}
+    assert [scores.weight for scores in found.scores.values()] == [1, 1]
+    assert found.total.tolist() == [15, 31]
     feasible = both(plan)
     feasible[1] = False
-    table = full_pass(plan, feasible)
-    assert table.total.tolist() == [15, -1]
-    assert table.scores["A"].scale == (10,)
+    found = full_pass_like_score_over(plan, feasible)
+    assert found.total.tolist() == [15, -1]
+    assert found.scores["A"].scale == (10,)
 
 
-def test_skipped_score_plugins_are_not_counted() -> None:
+def test_skipped_score_plugins_are_reported_and_not_counted() -> None:
     plan, _ = make({"pre_score": SKIP, "scores": {"n1": 10}}, {"scores": {"n2": 1}})
-    table = full_pass(plan, both(plan))
-    assert list(table.scores) == ["B"]
-    assert table.total.tolist() == [0, 1]
+    found = full_pass_like_score_over(plan, both(plan))
+    assert list(found.scores) == ["B"]
+    assert found.total.tolist() == [0, 1]
+    prepared = score_over(plan, both(plan)).pre_scores.recorded_results()
+    assert prepared == (("A", Code.SKIP), ("B", Code.SUCCESS))
 
 
 @pytest.mark.parametrize(
@@ -73,8 +108,7 @@ def test_an_invalid_score_on_an_infeasible_node_is_ignored() -> None:
     plan, _ = make({"scores": {"n1": 101, "n2": 7}})
     feasible = both(plan)
     feasible[0] = False
-    table = full_pass(plan, feasible)
-    assert table.total.tolist() == [-1, 7]
+    assert full_pass_like_score_over(plan, feasible).total.tolist() == [-1, 7]
 
 
 def test_first_failures_returns_the_first_failing_filter() -> None:
@@ -95,4 +129,4 @@ def test_feasible_nodes_total_one_without_score_plugins() -> None:
     plan.refresh_filters()
     feasible = both(plan)
     feasible[1] = False
-    assert full_pass(plan, feasible).total.tolist() == [1, -1]
+    assert full_pass_like_score_over(plan, feasible).total.tolist() == [1, -1]

@@ -131,17 +131,17 @@ def evaluate_again(
     return codes, full_pass(plan, whole) if feasible.sum() > 1 else None, alive
 
 
-def check(decision: Decision, codes: dict[str, list[int]], table: FullPass | None, alive: list[int]) -> None:
+def check(decision: Decision, codes: dict[str, list[int]], want: FullPass | None, alive: list[int]) -> None:
     assert {name: decision.codes[number].tolist() for number, name in enumerate(decision.filters)} == codes
-    if table is None:
+    if want is None:
         assert decision.scorers == ()
         return
     fits = decision.feasible
     for number, name in enumerate(decision.scorers):
-        scores = table.scores[name]
+        scores = want.scores[name]
         assert decision.raw[number][fits].tolist() == scores.raw[alive][fits].tolist(), name
         assert decision.normalized[number][fits].tolist() == scores.normalized[alive][fits].tolist(), name
-    assert decision.total.tolist() == table.total[alive].tolist()
+    assert decision.total.tolist() == want.total[alive].tolist()
 
 
 @pytest.mark.parametrize("plugins", [(), (EvenNodes,)], ids=["in-tree plugins", "with one that declares nothing"])

@@ -1,4 +1,4 @@
-"""The table of priorities and nodes: the result does not depend on how its cells are split among workers."""
+"""Scores of priorities depend neither on how nodes are split among workers nor on the order in which they were added."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _prepared(plan: Plan, plugin: Any, feasible: Bools) -> Params | None:
 
 
 def _mapped(plan: Plan, plugin: Any, params: Params | None, chunk: Index) -> Ints:
-    """Return the cells of some nodes."""
+    """Return the raw scores of some nodes."""
     spec = plan.specs[plugin.name]
     return scores_of(plugin, spec, params, Rows(plan.state, chunk))
 
@@ -82,8 +82,8 @@ def test_splitting_nodes_over_workers_does_not_change_the_scores(
             spec, params = plan.specs[plugin.name], _prepared(plan, plugin, feasible)
             raw = np.zeros(len(feasible), dtype=np.int64)
             mapped = pool.map(partial(_mapped, plan, plugin, params), chunks)
-            for chunk, cells in zip(chunks, mapped, strict=True):
-                raw[chunk] = cells
+            for chunk, scores in zip(chunks, mapped, strict=True):
+                raw[chunk] = scores
             reduced = raw.copy()
             if isinstance(plugin, NormalizePlugin):
                 rule = plugin.score_rule(spec, plan.state)
