@@ -128,6 +128,13 @@ def test_profiles_with_invalid_plugins_are_refused(body: str, want: str) -> None
     assert found.error == f"initializing profiles: creating profile for scheduler name default-scheduler: {want}"
 
 
+@pytest.mark.parametrize("point", ["multiPoint", "score"])
+def test_the_path_of_an_enabled_plugin_ends_with_its_name(point: str) -> None:
+    found = examine_configuration(HEADER + plugins(f"{{{point}: {{enabled: [{{name: NodeName}}, {{name: Nope}}]}}}}"))
+    name = "Nope" if point == "multiPoint" else "NodeName"
+    assert [remark.steps for remark in found.remarks] == [("profiles", 0, "plugins", point, "enabled", name)]
+
+
 def test_only_one_placement_generator_is_allowed() -> None:
     known = with_custom_plugins({"A": {"placement_generate"}, "B": {"placement_generate"}})
     body = plugins("{placementGenerate: {enabled: [{name: A}, {name: B}]}}")

@@ -1,8 +1,8 @@
-"""Field errors, in the words of Kubernetes: ``path: Invalid value: 0: must be greater than 0``."""
+"""The error of a rejected configuration, and field errors in Kubernetes' words: ``path: Invalid value: 0: must be ...``."""
 
 import re
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
@@ -23,6 +23,35 @@ def steps_of(path: str) -> tuple[Step, ...]:
 def path_of(steps: Sequence[Step]) -> str:
     """Format steps as a path, e.g. ``$.profiles[0]``; ``$`` is the whole document."""
     return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+
+
+class Remark(NamedTuple):
+    """One problem of a rejected configuration.
+
+    Attributes:
+        text: upstream's text.
+        steps: the path of the field.
+        message: the text without the path, or "" to show `text`.
+        of_key: whether the name of the field is wrong, not its value.
+    """
+
+    text: str
+    steps: tuple[Step, ...] = ()
+    message: str = ""
+    of_key: bool = False
+
+
+class ConfigurationRejectedError(ValueError):
+    """A configuration is rejected; the message is upstream's. `remarks` are the individual problems."""
+
+    def __init__(self, text: str, remarks: Sequence[Remark] = (), *, steps: tuple[Step, ...] = ()) -> None:
+        super().__init__(text)
+        self.remarks = tuple(remarks) or (Remark(text, steps),)
+
+
+def remarks_inside(steps: tuple[Step, ...], remarks: Iterable[Remark]) -> list[Remark]:
+    """Return the remarks about a value as remarks about the document that contains it at a path."""
+    return [remark._replace(steps=(*steps, *remark.steps)) for remark in remarks]
 
 
 class Named(str):

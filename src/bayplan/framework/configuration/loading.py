@@ -20,9 +20,10 @@ from bayplan.framework.configuration.extension_points import (
     ExtensionPointsOf,
     in_tree_extension_points,
 )
+from bayplan.framework.configuration.field_errors import Remark
 from bayplan.framework.configuration.profiles import BuildError, ProfileConfiguration, build_profiles
 from bayplan.framework.configuration.scheme import decode_document
-from bayplan.framework.configuration.struct_codec import DecodeError, Remark, encode_struct
+from bayplan.framework.configuration.struct_codec import DecodeError, encode_struct
 from bayplan.framework.configuration.validation import validate_document
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import Plugin

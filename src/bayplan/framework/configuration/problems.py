@@ -159,7 +159,7 @@ def _of_field(positions: TextPositions, message: str, base: tuple[Step, ...] = (
 
 
 def _steps_in_text(positions: TextPositions, steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """Return the path of a remark of building; see `BuildError` for enabled plugins.
+    """Return the path in the text of a remark of building; `BuildError` describes those of enabled plugins.
 
     The text may enable such a plugin at the extension point, at multiPoint, or, if neither, anywhere in the profile.
     """

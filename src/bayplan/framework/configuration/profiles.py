@@ -12,9 +12,8 @@ from bayplan.base.go_text.quoting import quote
 from bayplan.formats.json_tree import JsonValue, plain_value
 from bayplan.framework.configuration.document import KubeSchedulerProfile, Plugins, PluginSet, RawArguments
 from bayplan.framework.configuration.extension_points import ExtensionPoint, ExtensionPointsOf
-from bayplan.framework.configuration.field_errors import Path
+from bayplan.framework.configuration.field_errors import ConfigurationRejectedError, Path, Remark, remarks_inside
 from bayplan.framework.configuration.plugin_arguments import NodeResourcesFitArgs, PluginArguments, argument_type_of
-from bayplan.framework.configuration.struct_codec import RejectedError, Remark, remarks_inside
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.selectors import join_errors
 
@@ -32,8 +31,12 @@ _MISSING_ARGUMENTS = {
 }
 
 
-class BuildError(RejectedError):
-    """A profile or extender can't be built. The paths of remarks name an enabled plugin instead of its index in the list."""
+class BuildError(ConfigurationRejectedError):
+    """A profile or extender can't be built.
+
+    The path of an enabled plugin ends with its name instead of its index:
+    ``("profiles", 0, "plugins", "filter", "enabled", "NodeName")``, for the profile alone without its first two steps.
+    """
 
 
 class PluginWeight(NamedTuple):

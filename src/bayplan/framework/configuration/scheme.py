@@ -21,10 +21,10 @@ from bayplan.framework.configuration.document import (
     PluginConfig,
     RawArguments,
 )
-from bayplan.framework.configuration.field_errors import Step
+from bayplan.framework.configuration.field_errors import Remark, Step, remarks_inside
 from bayplan.framework.configuration.plugin_arguments import ARGUMENT_TYPES, PluginArguments, argument_type_of
 from bayplan.framework.configuration.schema import Struct
-from bayplan.framework.configuration.struct_codec import DecodeError, Remark, decode_struct, remarks_inside
+from bayplan.framework.configuration.struct_codec import DecodeError, decode_struct
 from bayplan.framework.feature_gates import FeatureGates
 
 INTERNAL_VERSION: Final = "__internal"

@@ -7,7 +7,7 @@ fields, only the first type error is reported, and an invalid duration ends deco
 
 import base64
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, TypeVar, cast
 
 from bayplan.base.go_text.base64 import decode_base64
@@ -16,7 +16,7 @@ from bayplan.base.go_text.json import float32, json_float
 from bayplan.base.go_text.quoting import GoTextError, quote
 from bayplan.formats.json_tree import JsonNode, JsonNumber, JsonObject, JsonValue, kind_of, plain_value
 from bayplan.framework.configuration.document import API_VERSION, RawArguments
-from bayplan.framework.configuration.field_errors import Step, path_of
+from bayplan.framework.configuration.field_errors import ConfigurationRejectedError, Remark, Step, path_of
 from bayplan.framework.configuration.schema import (
     DURATION,
     EMPTY_LIST,
@@ -41,37 +41,8 @@ _BYTE = Scalar("int", "uint8", bits=8)
 S = TypeVar("S", bound=Struct)
 
 
-class Remark(NamedTuple):
-    """One problem of a rejected configuration.
-
-    Attributes:
-        text: upstream's text.
-        steps: the path of the field.
-        message: the text without the path, or "" to show `text`.
-        of_key: whether the name of the field is wrong, not its value.
-    """
-
-    text: str
-    steps: tuple[Step, ...] = ()
-    message: str = ""
-    of_key: bool = False
-
-
-class RejectedError(ValueError):
-    """A configuration is rejected; the message is upstream's. `remarks` are the individual problems."""
-
-    def __init__(self, text: str, remarks: Sequence[Remark] = (), *, steps: tuple[Step, ...] = ()) -> None:
-        super().__init__(text)
-        self.remarks = tuple(remarks) or (Remark(text, steps),)
-
-
-class DecodeError(RejectedError):
+class DecodeError(ConfigurationRejectedError):
     """A text can't be decoded into the struct."""
-
-
-def remarks_inside(steps: tuple[Step, ...], remarks: Iterable[Remark]) -> list[Remark]:
-    """Return the remarks about a value as remarks about the document that contains it at a path."""
-    return [remark._replace(steps=(*steps, *remark.steps)) for remark in remarks]
 
 
 def decode_struct(node: JsonNode, struct: type[S], *, internal: bool = False) -> tuple[S, tuple[Remark, ...]]:
