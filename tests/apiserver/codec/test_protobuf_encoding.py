@@ -7,7 +7,7 @@ import pytest
 from bayplan.apiserver.codec.protobuf import decode_envelope, decode_message
 from bayplan.apiserver.codec.protobuf_encoding import encode_event, encode_object
 from bayplan.apiserver.codec.shape import shape_of
-from bayplan.apiserver.rest.negotiation import negotiate, wants_protobuf
+from bayplan.apiserver.rest.negotiation import error_form, negotiate
 from bayplan.apiserver.schema.facts import api_facts
 from tests.apiserver.client import Document
 
@@ -79,13 +79,21 @@ def test_kinds_without_a_protobuf_schema_are_not_encoded() -> None:
     ("accept", "want"),
     [
         pytest.param(PROTOBUF, PROTOBUF, id="only protobuf"),
-        pytest.param(f"{PROTOBUF},application/json", "application/json", id="JSON is accepted as well"),
+        pytest.param(f"{PROTOBUF},application/json", PROTOBUF, id="protobuf first"),
+        pytest.param(f"application/json,{PROTOBUF}", "application/json", id="JSON first"),
+        pytest.param(f"{PROTOBUF};q=0.5,application/json", "application/json", id="JSON of a higher quality"),
+        pytest.param(f"*/*,{PROTOBUF}", PROTOBUF, id="wildcards last"),
+        pytest.param(
+            f"{PROTOBUF};as=Table;v=v1;g=meta.k8s.io,application/yaml", "application/yaml", id="a table has no protobuf"
+        ),
     ],
 )
-def test_json_is_preferred_over_protobuf_if_both_are_accepted(accept: str, want: str) -> None:
+def test_the_first_acceptable_format_is_chosen(accept: str, want: str) -> None:
     assert negotiate(accept).media_type == want
+    if "as=" not in accept:
+        assert error_form(accept, pretty=False).media_type == want
 
 
-def test_an_error_is_protobuf_only_if_the_client_accepts_nothing_else() -> None:
-    assert wants_protobuf(PROTOBUF)
-    assert not wants_protobuf(f"{PROTOBUF},application/json")
+def test_json_comes_first_where_protobuf_takes_too_long() -> None:
+    assert negotiate(f"{PROTOBUF},application/json", json_first=True).media_type == "application/json"
+    assert negotiate(PROTOBUF, json_first=True).media_type == PROTOBUF

@@ -57,6 +57,10 @@ class Scenario:
     def _scenario_exchange(self, session: str, exchange: JsonObject) -> JsonObject:
         headers = cast("dict[str, str]", exchange["request_headers"])
         kept = {name: value for name, value in headers.items() if name.lower() in _SENT_HEADERS}
+        for name, value in kept.items():
+            if name.lower() == "accept":
+                # Responses in protobuf were recorded as JSON, too.
+                kept[name] = re.sub(r"application/vnd\.kubernetes\.protobuf[^,]*, ?", "", value)
         request: JsonObject = {"method": exchange["method"], "path": exchange["path"], "headers": cast("Json", kept)}
         template: JsonObject = {"path": self._path(str(exchange["path"]))}
         body = exchange.get("request_body")

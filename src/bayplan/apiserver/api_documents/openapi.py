@@ -10,6 +10,7 @@ import hashlib
 
 import msgspec
 
+from bayplan.apiserver.api_documents.openapi_endpoints import Endpoint, endpoints
 from bayplan.apiserver.api_documents.openapi_protobuf import encode_openapi
 from bayplan.apiserver.model.resources import ResourceRegistry
 from bayplan.apiserver.schema.facts import ResourceFacts
@@ -44,20 +45,44 @@ class OpenApi:
         """Return the version 2 document of all types and paths, and its ETag."""
         return self._document((PROTOBUF,) if protobuf else ("v2",))
 
-    def version_3(self, group: str, version: str) -> tuple[bytes, str] | None:
-        """Return the version 3 document of a group version and its ETag, or None if the version is not served."""
-        if (group, version) not in self._registry.versions:
-            return None
-        return self._document(("v3", group, version))
+    def version_3(self, path: str) -> tuple[bytes, str] | None:
+        """Return a version 3 document and its ETag, or None if the path has none.
+
+        Args:
+            path: the path of the endpoints that the document describes, such as ``apis/apps/v1``, ``apis/apps`` or ``version``.
+        """
+        match path.split("/"):
+            case ["api", version]:
+                group = ""
+            case ["apis", group, version]:
+                pass
+            case _:
+                endpoint = endpoints(self._registry).get(path)
+                return None if endpoint is None else self._endpoint_document(path, endpoint)
+        return self._document(("v3", group, version)) if (group, version) in self._registry.versions else None
 
     def index(self) -> bytes:
         """Return the index of the version 3 documents."""
+        names = [f"apis/{group}/{version}" if group else f"api/{version}" for group, version in self._registry.versions]
         paths: Document = {}
-        for group, version in self._registry.versions:
-            name = f"apis/{group}/{version}" if group else f"api/{version}"
-            _, tag = self._document(("v3", group, version))
-            paths[name] = {"serverRelativeURL": f"/openapi/v3/{name}?hash={tag}"}
+        for name in sorted([*names, *endpoints(self._registry)]):
+            found = self.version_3(name)
+            assert found is not None
+            paths[name] = {"serverRelativeURL": f"/openapi/v3/{name}?hash={found[1]}"}
         return msgspec.json.encode({"paths": paths})
+
+    def _endpoint_document(self, path: str, endpoint: Endpoint) -> tuple[bytes, str]:
+        key = ("v3", path)
+        made = self._made.get(key)
+        if made is None:
+            schemas: Document = {
+                name: _schema(name, facts, "#/components/schemas/")
+                for name, facts in _reachable([endpoint.type] if endpoint.type else []).items()
+            }
+            document = {"openapi": "3.0.0", "info": _info(), **endpoint.document(path, schemas)}
+            body = msgspec.json.encode(document)
+            made = self._made[key] = (body, _hash(body))
+        return made
 
     def _document(self, what: tuple[str, ...]) -> tuple[bytes, str]:
         # Definitions change at runtime, so the cache key includes the entries of the version.
@@ -78,7 +103,7 @@ def _hash(body: bytes) -> str:
 
 
 def _info() -> Document:
-    return {"title": "Kubernetes", "version": schema().release}
+    return {"title": "Kubernetes", "version": schema().release.removeprefix("v").rpartition(".")[0]}
 
 
 # --- types ------------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from bayplan.apiserver.api_documents import discovery, openapi
 from bayplan.apiserver.kinds import api_services
 from bayplan.apiserver.model.errors import ApiError, method_not_allowed, no_such_path
 from bayplan.apiserver.model.resources import version_rank
+from bayplan.apiserver.rest import operator_endpoints
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.messages import Request, Response, values_of
 from bayplan.apiserver.rest.negotiation import (
@@ -20,16 +21,17 @@ from bayplan.apiserver.rest.negotiation import (
     negotiate,
     parse_accept,
     wants_indentation,
-    wants_protobuf,
 )
 from bayplan.apiserver.rest.rendering import encode_document
 from bayplan.apiserver.rest.service_tokens import ISSUER
 from bayplan.apiserver.rest.signing_key import ALGORITHM
 from bayplan.apiserver.schema.facts import api_facts
 from bayplan.base.plain_data import Document, part
+from bayplan.objects.selectors import quote
 
 _TEXT = "text/plain; charset=utf-8"
 _HEALTH = {"healthz": "livez", "livez": "livez", "readyz": "readyz"}
+_OPERATOR_PATHS = {"/flagz": operator_endpoints.FLAGS, "/statusz": operator_endpoints.STATUS}
 _VERSIONS = {"v2"}
 _KEYS_PATH = ["openid", "v1", "jwks"]
 _ISSUER_PATHS = ([".well-known", "openid-configuration"], _KEYS_PATH)
@@ -57,6 +59,7 @@ class MetaEndpoints:
         self._address = address
         self._scheme = scheme
         self._openapi = openapi.OpenApi(backend.registry)
+        self._operators = operator_endpoints.OperatorEndpoints(backend)
 
     def handle(self, request: Request) -> Response:
         """Return the response for a path that is not a resource.
@@ -67,7 +70,7 @@ class MetaEndpoints:
         segments = [each for each in request.path.split("/") if each]
         first = segments[0] if segments else ""
         reads = request.method in ("GET", "HEAD")
-        if request.path.endswith("//") and first in ("api", "apis"):
+        if first in ("api", "apis") and (request.path.startswith("//") or request.path.endswith("//")):
             return _not_found()
         if not reads and (first in ("version", "") or segments == ["api"]):
             raise method_not_allowed()
@@ -80,6 +83,10 @@ class MetaEndpoints:
             return self._discovery(segments, request)
         if first == "openapi":
             return self._openapi_document(segments[1:], request)
+        if request.path == "/metrics/slis":
+            return self._operators.metrics()
+        if request.path in _OPERATOR_PATHS:
+            return self._operators.handle(_OPERATOR_PATHS[request.path], request)
         if segments in _ISSUER_PATHS:
             return self._issuer(segments == _KEYS_PATH, request)
         if not segments:
@@ -166,13 +173,7 @@ class MetaEndpoints:
         if segments == ["v3"] and not is_folder:
             # Upstream lets Go detect the type of this JSON.
             return Response(200, self._openapi.index(), _TEXT, [_UNCACHED])
-        match segments[1:]:
-            case ["api", "v1"] if not is_folder:
-                found = self._openapi.version_3("", "v1")
-            case ["apis", group, version] if not is_folder:
-                found = self._openapi.version_3(group, version)
-            case _:
-                found = None
+        found = None if is_folder else self._openapi.version_3("/".join(segments[1:]))
         if found is None:
             return Response(404, b"", "")
         if not any(matches(each.media_type, JSON) for each in parse_accept(request.headers.get("accept") or "*/*")):
@@ -212,11 +213,18 @@ class MetaEndpoints:
             return _not_found()
         if len(segments) > 1:
             check = "/".join(segments[1:])
-            return Response(200, b"ok", _TEXT) if check in checks else _not_found()
-        if "verbose" not in request.query:
+            if check not in checks:
+                return _not_found()
+            self._operators.count(segments[0], (check,))
             return Response(200, b"ok", _TEXT)
         excluded = values_of(request.query, "exclude")
+        self._operators.count(segments[0], tuple(each for each in checks if each not in excluded))
+        if "verbose" not in request.query:
+            return Response(200, b"ok", _TEXT)
         lines = [f"[+]{each} excluded: ok" if each in excluded else f"[+]{each} ok" for each in checks]
+        unknown = [quote(each) for each in dict.fromkeys(excluded) if each not in checks]
+        if unknown:
+            lines.append(f"warn: some health checks cannot be excluded: no matches for {', '.join(unknown)}")
         return Response(200, "\n".join([*lines, f"{segments[0]} check passed\n"]).encode(), _TEXT)
 
 
@@ -247,14 +255,11 @@ def _negotiated(document: Document, request: Request, *, by_framework: bool) -> 
     accept = request.headers.get("accept", "")
     if by_framework:
         negotiate(accept)
-    if wants_protobuf(accept):
-        # Like objects, documents are sent as protobuf only to clients that accept nothing else.
-        return Response(200, encode_document(document, Form(PROTOBUF)), PROTOBUF)
     for clause in parse_accept(accept or "*/*"):
         if not {"as", "g", "v"} & clause.parameters.keys():
             media_type = next((each for each in OBJECT_TYPES if matches(clause.media_type, each)), "")
-            if media_type == YAML:
-                return Response(200, encode_document(document, Form(YAML)), YAML)
+            if media_type in (YAML, PROTOBUF):
+                return Response(200, encode_document(document, Form(media_type)), media_type)
             if media_type:
                 form = Form(JSON, pretty=wants_indentation(request.query, request.headers))
                 return Response(200, encode_document(document, form), JSON)
@@ -272,7 +277,7 @@ def _wants_aggregated(accept: str) -> bool:
         parameters = clause.parameters
         if parameters.get("g") == "apidiscovery.k8s.io" and parameters.get("as") == "APIGroupDiscoveryList":
             return parameters.get("v") in _VERSIONS
-        if clause.media_type in (JSON, "*/*") and not parameters:
+        if clause.media_type in (*OBJECT_TYPES, "*/*") and not parameters:
             return False
     return False
 

@@ -62,7 +62,10 @@ class Clause(msgspec.Struct, frozen=True):
 
 
 def parse_accept(header: str) -> list[Clause]:
-    """Return the alternatives of an Accept header, best first; alternatives of equal quality keep their order."""
+    """Return the alternatives of an Accept header, best first.
+
+    Of equal quality, wildcards come last, and other alternatives keep their order.
+    """
     clauses = []
     for part in header.split(","):
         media_type, *rest = (each.strip() for each in part.split(";"))
@@ -73,12 +76,22 @@ def parse_accept(header: str) -> list[Clause]:
             quality = 0.0
         if media_type:
             clauses.append(Clause(media_type, parameters, quality))
-    return sorted(clauses, key=lambda clause: -clause.quality)
+    return sorted(clauses, key=_rank)
+
+
+def _rank(clause: Clause) -> tuple[float, bool, bool]:
+    return -clause.quality, clause.media_type.startswith("*"), clause.media_type.endswith("/*")
 
 
 @lru_cache(maxsize=256)
 def negotiate(
-    accept: str, *, stream: bool = False, is_list: bool = False, tables: bool = True, pretty: bool = False
+    accept: str,
+    *,
+    stream: bool = False,
+    is_list: bool = False,
+    tables: bool = True,
+    json_first: bool = False,
+    pretty: bool = False,
 ) -> Form:
     """Return the best format that a client accepts.
 
@@ -87,6 +100,7 @@ def negotiate(
         stream: whether the response is a watch.
         is_list: whether the request lists or watches objects, for which upstream's error names the types of watches, too.
         tables: whether the endpoint has tables.
+        json_first: whether protobuf comes last: for kinds that protobuf can't encode, and where encoding takes too long.
         pretty: whether the client requests indentation.
 
     Raises:
@@ -99,37 +113,25 @@ def negotiate(
         offered: tuple[str, ...] = (*OBJECT_TYPES, *_STREAM_TYPES) if is_list else OBJECT_TYPES
         text = f"406: Not Acceptable\n\nAvailable representations: {', '.join(offered)}"
         raise ApiError(406, text, details={})
+    binary: Form | None = None
     for clause in clauses:
         form = _form(clause, stream, pretty)
-        if form is not None and (tables or form.kind != "Table"):
+        if form is None or (form.kind == "Table" and (not tables or form.media_type == PROTOBUF)):
+            continue
+        if form.media_type != PROTOBUF or not json_first:
             return form
-    for clause in clauses:
-        # Protobuf comes last, for clients that accept nothing else, because JSON is stored ready to send.
-        if clause.media_type == PROTOBUF and _names_object(clause):
-            kind = clause.parameters.get("as", "")
-            return Form(PROTOBUF, kind.removesuffix("List"), clause.parameters.get("v", ""), pretty, kind)
+        binary = binary or form
+    if binary is not None:
+        return binary
     # A watch is negotiated twice: first as an object, which can be YAML, then as a stream.
     offered = _STREAM_TYPES if stream and any(_form(each, False, pretty) for each in clauses) else OBJECT_TYPES
     raise ApiError(406, f"only the following media types are accepted: {', '.join(offered)}")
 
 
-def _names_object(clause: Clause) -> bool:
-    """Return whether protobuf can encode the kind that a clause requests: objects and metadata, but not tables."""
-    kind = clause.parameters.get("as", "")
-    if not kind:
-        return "g" not in clause.parameters and "v" not in clause.parameters
-    conversion = (kind, clause.parameters.get("g", ""), clause.parameters.get("v", ""))
-    return kind != "Table" and conversion in _CONVERSIONS
-
-
-def wants_protobuf(accept: str) -> bool:
-    """Return whether to encode an error as protobuf: if the client accepts nothing else."""
-    clauses = parse_accept(accept)
-    return bool(clauses) and all(clause.media_type == PROTOBUF for clause in clauses)
-
-
 def _form(clause: Clause, stream: bool, pretty: bool) -> Form | None:
-    media_type = next((each for each in ((JSON,) if stream else (JSON, YAML)) if matches(clause.media_type, each)), "")
+    media_type = next(
+        (each for each in ((JSON, PROTOBUF) if stream else OBJECT_TYPES) if matches(clause.media_type, each)), ""
+    )
     if not media_type:
         return None
     kind = clause.parameters.get("as", "")
@@ -158,13 +160,11 @@ def error_form(accept: str, *, pretty: bool) -> Form:
 
     A client that accepts no error, but only a table or a list of API groups, for example, gets indented JSON.
     """
-    clauses = parse_accept(accept or "*/*")
-    if clauses and clauses[0].media_type == YAML and "as" not in clauses[0].parameters:
-        return Form(YAML)
-    if wants_protobuf(accept):
-        return Form(PROTOBUF)
-    acceptable = any(matches(each.media_type, JSON) and not _VARIANTS & each.parameters.keys() for each in clauses)
-    return Form(JSON, pretty=True) if pretty or not acceptable else PLAIN
+    for clause in parse_accept(accept or "*/*"):
+        media_type = next((each for each in OBJECT_TYPES if matches(clause.media_type, each)), "")
+        if media_type and not _VARIANTS & clause.parameters.keys():
+            return Form(media_type, pretty=pretty and media_type == JSON) if media_type != JSON or pretty else PLAIN
+    return Form(JSON, pretty=True)
 
 
 def matches(wanted: str, offered: str) -> bool:

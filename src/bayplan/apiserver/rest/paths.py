@@ -23,6 +23,8 @@ _NAMED = frozenset(("get", "update", "patch", "delete"))
 
 def split_path(path: str) -> tuple[str, str, list[str]] | None:
     """Return the group, version and remaining segments of a path, or None if the path is not below a group version."""
+    if path.startswith("//"):
+        return None
     segments = path.strip("/").split("/")
     if segments[:2] == ["api", "v1"]:
         return "", "v1", segments[2:]

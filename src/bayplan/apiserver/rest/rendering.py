@@ -15,7 +15,7 @@ from bayplan.apiserver.model.requests import RequestInfo
 from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest.backend import Backend, decode_item
 from bayplan.apiserver.rest.listing import Page
-from bayplan.apiserver.rest.negotiation import JSON, PLAIN, PROTOBUF, YAML, Form
+from bayplan.apiserver.rest.negotiation import OBJECT_TYPES, PLAIN, PROTOBUF, YAML, Form
 from bayplan.apiserver.schema.facts import internal_package
 from bayplan.apiserver.store.item import Item
 from bayplan.apiserver.tables.table import INCLUDE, include_policy, shown_metadata, table_of
@@ -33,7 +33,7 @@ def encode_document(document: Document, form: Form) -> bytes:
     if form.media_type == PROTOBUF:
         found = encode_object(document)
         if found is None:
-            raise ApiError(406, f"only the following media types are accepted: {JSON}, {YAML}")
+            raise ApiError(406, f"only the following media types are accepted: {', '.join(OBJECT_TYPES)}")
         return found
     if form.media_type == YAML:
         return encode_yaml(msgspec.json.decode(_encode(document)))
