@@ -1,7 +1,7 @@
 """Write the table of upstream's internal structs: names and types of their fields, in Go's order.
 
-Messages of field errors print internal structs as JSON. Usage: `python scripts/make_internal_facts.py KUBERNETES`, the
-folder of the Go module `k8s.io/kubernetes` (in Go's module cache).
+Messages of field errors print internal structs as JSON. Usage: `python scripts/make_internal_facts.py KUBERNETES EXTENSIONS`,
+the folders of the Go modules `k8s.io/kubernetes` and `k8s.io/apiextensions-apiserver` (in Go's module cache).
 """
 
 from __future__ import annotations
@@ -36,12 +36,15 @@ def _fields(body: str) -> list[list[str]]:
 def main() -> None:
     """Write the table."""
     table: dict[str, dict[str, object]] = {}
-    for path in sorted(Path(sys.argv[1], "pkg/apis").glob("*/types.go")):
+    files = [path for folder in sys.argv[1:] for path in Path(folder, "pkg/apis").glob("*/types*.go")]
+    for path in sorted(files, key=lambda path: (path.parent.name, path.name)):
+        if path.name not in ("types.go", "types_jsonschema.go"):
+            continue
         text = path.read_text()
         text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
         package: dict[str, object] = {name: kind.split("//")[0].strip() for name, kind in _NAMED.findall(text)}
         package |= {name: _fields(body) for name, body in _STRUCT.findall(text)}
-        table[path.parent.name] = package
+        table.setdefault(path.parent.name, {}).update(package)
     data = json.dumps(table, separators=(",", ":"), sort_keys=True).encode()
     _TARGET.write_bytes(gzip.compress(data, mtime=0))
     sys.stdout.write(f"{_TARGET}: {len(data)} bytes, {sum(len(each) for each in table.values())} types\n")

@@ -37,8 +37,7 @@ class _Repeated(dict[str, object]):
 
     def __init__(self, pairs: list[tuple[str, object]]) -> None:
         super().__init__(pairs)
-        seen: set[str] = set()
-        self.repeated = [name for name, _ in pairs if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
+        self.pairs = pairs
 
 
 def parse_json(data: bytes) -> Parsed:
@@ -68,7 +67,7 @@ def parse_json(data: bytes) -> Parsed:
     if "\\ud" in text or "\\uD" in text:
         value = _without_surrogates(value)
     if repeated:
-        return Parsed(_plain(value), [f'duplicate field "{path}"' for path in _list_repeated(value, "")])
+        return Parsed(_plain(value), [f'duplicate field "{path}"' for path in dict.fromkeys(_list_repeated(value, ""))])
     return Parsed(value, [])
 
 
@@ -112,11 +111,7 @@ def _without_surrogates(value: object) -> object:
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, _Repeated):
-        mended = _Repeated(
-            [(str(_without_surrogates(name)), _without_surrogates(item)) for name, item in value.items()]
-        )
-        mended.repeated = value.repeated
-        return mended
+        return _Repeated([(str(_without_surrogates(name)), _without_surrogates(item)) for name, item in value.pairs])
     if isinstance(value, dict):
         return {str(_without_surrogates(name)): _without_surrogates(item) for name, item in value.items()}
     return [_without_surrogates(item) for item in value] if isinstance(value, list) else value
@@ -135,10 +130,12 @@ def _reject_constant(name: str) -> object:
 def _list_repeated(value: object, path: str) -> list[str]:
     found: list[str] = []
     if isinstance(value, dict):
-        for name, item in value.items():
+        seen: set[str] = set()
+        for name, item in value.pairs if isinstance(value, _Repeated) else value.items():
             here = f"{path}.{name}" if path else name
-            if isinstance(value, _Repeated) and name in value.repeated:
+            if name in seen:
                 found.append(here)
+            seen.add(name)
             found += _list_repeated(item, here)
     elif isinstance(value, list):
         for index, item in enumerate(value):

@@ -174,7 +174,7 @@ class ClaimStrategy(Strategy):
         """Add the protection finalizer, and set the default storage class if the claim names no class."""
         add_finalizer(document, "kubernetes.io/pvc-protection")
         spec = part(document, "spec")
-        if spec.get("storageClassName") is None:
+        if spec.get("storageClassName") is None and _BETA_CLASS not in part(document, "metadata", "annotations"):
             default = _default_class(context, "storage.k8s.io/storageclasses", "storageclass.kubernetes.io/")
             if default:
                 spec["storageClassName"] = default
@@ -348,6 +348,7 @@ class IngressStrategy(Strategy):
 
 
 _INGRESS_CLASS = "kubernetes.io/ingress.class"
+_BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
 
 
 class EventStrategy(Strategy):

@@ -17,7 +17,7 @@ from bayplan.apiserver.model.errors import Cause, forbidden, invalid_value, too_
 from bayplan.apiserver.model.resources import Resource, ResourceRegistry, SchemaRules, version_rank
 from bayplan.apiserver.patches.strategic import go_map, go_type
 from bayplan.apiserver.schema.facts import ResourceFacts
-from bayplan.apiserver.validation.custom_values import EMBEDDED, has_rules, validate_custom
+from bayplan.apiserver.validation.custom_values import EMBEDDED, has_rules, validate_custom, validate_custom_status
 from bayplan.base.plain_data import Document, part, parts, texts
 
 _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
@@ -382,17 +382,14 @@ class CustomStrategy(Strategy):
 
     def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
         """Return the errors of an update."""
-        return self._validate_change(context, new, old, _SPEC_PATHS + _STATUS_PATHS)
+        causes = validate_custom(_schema(context), _body(new), _body(old))
+        causes += _scale_problems(context, new, _SPEC_PATHS + _STATUS_PATHS)
+        return _with_rules(context, new, old, causes)
 
     def validate_status(self, context: Context, new: Document, old: Document) -> list[Cause]:
-        """Return the errors of a status update; the status is part of the same schema."""
-        return self._validate_change(context, new, old, _STATUS_PATHS)
-
-    def _validate_change(
-        self, context: Context, new: Document, old: Document, scale_paths: tuple[str, ...]
-    ) -> list[Cause]:
-        causes = validate_custom(_schema(context), _body(new), _body(old))
-        return _with_rules(context, new, old, causes + _scale_problems(context, new, scale_paths))
+        """Return the errors of a status update."""
+        causes = validate_custom_status(_schema(context), new, old)
+        return _with_rules(context, new, old, causes + _scale_problems(context, new, _STATUS_PATHS))
 
     def warnings(self, context: Context, document: Document, before: Document | None) -> list[str]:
         """Return the warnings about an object, including those about violated rules whose value did not change."""

@@ -236,7 +236,7 @@ def _allocate_ports(context: Context, spec: Document, old: Document) -> list[Cau
         assert isinstance(wanted, int)
         if not wanted:
             wanted = operation.allocate_next()
-        elif wanted not in kept and wanted not in operation.allocated:
+        elif wanted not in kept and not (old and wanted in operation.allocated):
             problem = operation.allocate(wanted)
             if problem:
                 return [invalid_value(f"spec.ports[{index}].nodePort", str(wanted), problem)]
@@ -272,7 +272,7 @@ class _PortOperation:
             if not self._context.dry_run and not FIRST_NODE_PORT <= port <= LAST_NODE_PORT:
                 valid = f"{FIRST_NODE_PORT}-{LAST_NODE_PORT}"
                 return f"provided port is not in the valid range. The range of valid ports is {valid}"
-            if port in self._context.cluster.node_ports_in_use():
+            if port in self.allocated or port in self._context.cluster.node_ports_in_use():
                 return "provided port is already allocated"
         self.allocated.append(port)
         return ""

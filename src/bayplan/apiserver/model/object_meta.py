@@ -172,7 +172,7 @@ def _check_owners(owners: list[Document], field: str) -> list[Cause]:
     for owner in owners:
         version = str(owner.get("apiVersion") or "")
         causes += [cause for name, cause in missing.items() if not owner.get(name)]
-        if version.endswith("/"):
+        if version.endswith("/") or version.count("/") > 1:
             causes.append(invalid_value(f"{field}.apiVersion", quote(version), "version must not be empty"))
         if (version, owner.get("kind")) == ("v1", "Event"):
             causes.append(invalid_value(field, shown(owner), "/v1, Kind=Event is disallowed from being an owner"))

@@ -201,7 +201,7 @@ def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteO
         causes.append(Cause("FieldValueRequired", "Required value: is required for apply patch", "fieldManager"))
     if "force" in query and kind == "PatchOptions" and not apply:
         causes.append(forbidden_value("force", "may not be specified for non-apply patch"))
-    if len(manager) > 128:
+    if len(manager.encode()) > 128:
         causes.append(Cause("FieldValueTooLong", "Too long: may not be more than 128 bytes", "fieldManager"))
     at = 0
     for each in manager:

@@ -13,7 +13,16 @@ from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import fields_of
 from bayplan.apiserver.fields.field_declarations import configuration_problem
 from bayplan.apiserver.fields.field_set import paths
-from bayplan.apiserver.model.errors import ApiError, Cause, bad_request, internal, invalid, not_found, too_large
+from bayplan.apiserver.model.errors import (
+    ApiError,
+    Cause,
+    bad_request,
+    conflict,
+    internal,
+    invalid,
+    not_found,
+    too_large,
+)
 from bayplan.apiserver.model.object_meta import drop_repeated_owners, shown
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.patches.json_patch import MAX_OPERATIONS, JsonPatchError, json_patch, merge_patch
@@ -300,13 +309,22 @@ def _apply(backend: Backend, info: RequestInfo, request: Request, options: Write
         raise bad_request(f"error strict decoding YAML: {repeated[0]}")
     if resource.table == revision_data.TABLE:
         merged = revision_data.rewritten(merged)
-    new, warnings = _reread(target_of(resource), merged, options.validation)
+    try:
+        new, warnings = _read_wrapped(target_of(resource), merged, [], options.validation)
+    except DecodeError as problem:
+        identity = _identity(info, config)
+        kind = identity.partition("; ")[2]
+        why = f"unable to convert unstructured object to {kind}: {problem}"
+        raise internal(f"failed to convert new object ({identity}) to proper version: {why}") from problem
     warnings = [line for problem in repeated for line in yaml_warnings(problem)] + warnings
     request.warnings += warnings
     metadata = part(new, "metadata")
     if metadata.get("name") not in (None, "", info.name):
         raise writing.wrong_name(str(metadata["name"]), info.name)
     if item is None:
+        if metadata.get("uid"):
+            why = f"the provided object specified uid {metadata['uid']}, and no existing object was found"
+            raise conflict(resource.name, resource.group, info.name, f"uid mismatch: {why}")
         metadata["name"] = info.name
         metadata.pop("resourceVersion", None)
         writing.place(info, metadata)
@@ -373,6 +391,8 @@ def applied_value(request: Request) -> Document:
         value = yaml_of(request).value
     except BodyError as problem:
         raise bad_request(f"error decoding YAML: error converting YAML to JSON: {problem}") from problem
+    if value is None:
+        return {}
     if not isinstance(value, dict):
         why = f"json: cannot unmarshal {go_kind(value)} into Go value of type map[string]interface {{}}"
         raise bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {why}")
@@ -401,14 +421,6 @@ def _identity(info: RequestInfo, config: Document) -> str:
     metadata, resource = part(config, "metadata"), info.resource
     gvk = f"{resource.group}/{resource.version}, Kind={resource.kind}"
     return f"{text(metadata, 'namespace')}/{text(metadata, 'name')}; {gvk}"
-
-
-def _reread(target: Target, merged: Document, validation: str) -> tuple[Document, list[str]]:
-    try:
-        return _read_wrapped(target, merged, [], validation)
-    except DecodeError as problem:
-        text = f"failed to convert new typed object to object: {problem}"
-        raise internal(text) from problem
 
 
 def conflicting(problem: managed.ApplyConflict) -> ApiError:

@@ -156,7 +156,7 @@ def _checked(info: RequestInfo, wanted: Document, old: Document) -> int:
     causes = check_metadata(metadata, resource.namespaced, "subdomain", standard=True)
     replicas = part(wanted, "spec").get("replicas")
     replicas = replicas if isinstance(replicas, int) else 0
-    if replicas < 0:
+    if replicas < 0 and resource.custom is None:  # The validation of a custom resource checks its own field.
         text = f"Invalid value: {replicas}: must be greater than or equal to 0"
         causes.append(Cause("FieldValueInvalid", text, "spec.replicas"))
     if causes:

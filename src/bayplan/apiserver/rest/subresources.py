@@ -21,7 +21,7 @@ from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.decoding import Target, decode_request
 from bayplan.apiserver.rest.hooks import admit_unstored
 from bayplan.apiserver.rest.messages import Request
-from bayplan.apiserver.rest.options import read_delete_options, write_options
+from bayplan.apiserver.rest.options import check_delete_options, read_delete_options, write_options
 from bayplan.apiserver.rest.paths import check_name
 from bayplan.apiserver.rest.preconditions import storage_error
 from bayplan.apiserver.rest.updates import check_namespace
@@ -61,11 +61,14 @@ def bind(backend: Backend, info: RequestInfo, request: Request) -> Document:
     if info.subresource and metadata.get("name") != info.name:
         raise bad_request("name in URL does not match name in Binding object")
     target = part(binding, "target")
+    problems = []
     if target.get("kind") not in (None, "", "Node"):
         kind = quote(str(target["kind"]))
-        raise internal(f'target.kind: Unsupported value: {kind}: supported values: "Node", "<empty>"')
+        problems.append(f'target.kind: Unsupported value: {kind}: supported values: "Node", "<empty>"')
     if not target.get("name"):
-        raise internal("target.name: Required value")
+        problems.append("target.name: Required value")
+    if problems:
+        raise internal(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
     if backend.store.get("pods", (info.namespace, info.name or str(metadata.get("name") or ""))) is not None:
         binding = admit_unstored(backend, info, request, options, _BINDING, (binding, None))
     info = replace(info, resource=pods_resource(backend), name=str(metadata.get("name") or info.name))
@@ -164,7 +167,6 @@ def evict(backend: Backend, info: RequestInfo, request: Request) -> Document:
     if wanted and options.dry_run and wanted != ["All"]:
         text = f"Non-matching dry-run options in request and content: [All] and [{' '.join(wanted)}]"
         raise ApiError(500, text, reason="")
-    # Upstream passes the options to the store without the validation of the delete endpoint.
     deletion = read_delete_options(part(eviction, "deleteOptions"))
     deletion.dry_run = deletion.dry_run or options.dry_run
     resource = pods_resource(backend)
@@ -175,6 +177,8 @@ def evict(backend: Backend, info: RequestInfo, request: Request) -> Document:
     admit_unstored(backend, replace(info, name=info.name), request, options, _EVICTION, (eviction, None))
     if not _ignores_budgets(pod):
         _use_budget(backend, info, pod, dry_run=deletion.dry_run)
+    # Upstream checks the options only when it deletes the pod.
+    check_delete_options(part(eviction, "deleteOptions"))
     _disrupt(backend, replace(info, resource=resource, subresource=""), pod, deletion)
     return {**SUCCESS, "code": 201}
 

@@ -17,6 +17,7 @@ from bayplan.apiserver.kinds.default_functions import TEMPLATE_GENERATION
 from bayplan.apiserver.model.errors import ApiError
 from bayplan.apiserver.model.requests import ListOptions, RequestInfo
 from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.listing import too_large
 from bayplan.apiserver.rest.negotiation import Form
 from bayplan.apiserver.rest.rendering import encode_document, event_frame, render_error, render_item, watch_form
 from bayplan.apiserver.rest.selection import Selection
@@ -34,6 +35,8 @@ _ZERO_ANNOTATIONS = {"apps/daemonsets": {TEMPLATE_GENERATION: "0"}}
 """Annotations of bookmarks that represent fields of Go's internal type, by table."""
 _BEFORE_TIMEOUT = 2.0
 _MIN_TIMEOUT = 1800
+_WAIT_FOR_REVISION = 3.0
+"""Seconds that a watch with initial events waits until the store has its revision."""
 _SLICE = 500
 _FAREWELL = "k8s.io/initial-events-end"
 
@@ -102,6 +105,13 @@ class Watch:
         aspect = self._selection.aspect
         self._token = store.listen(self._resource.table, self._on_write, self._on_gap, aspect=aspect)
         if wants_items:
+            if initial and (since or 0) > store.revision:
+                await asyncio.sleep(_WAIT_FOR_REVISION)
+                if (since or 0) > store.revision:
+                    self._ended = True
+                    problem = too_large(since or 0, store.revision)
+                    yield event_frame("ERROR", render_error(problem, self._form), self._form)
+                    return
             items = [
                 item for item in store.between(self._resource.table, self._selection.namespace)
                 if self._selection.matches(item)

@@ -348,8 +348,8 @@ def _policy_start(spec: Document, out: Causes) -> None:
 def _validating_policy(policy: Document, path: str, out: Causes) -> None:
     spec = part(policy, "spec")
     _policy_start(spec, out)
+    _match_conditions(spec, "spec", out, _scope(params=spec.get("paramKind") is not None))
     scope = _variables(spec, "spec", out)
-    _match_conditions(spec, "spec", out, scope._replace(variables=None))
     if not parts(spec, "validations") and not parts(spec, "auditAnnotations"):
         detail = "validations or auditAnnotations must contain at least one item"
         out.extend((required("spec.validations", detail), required("spec.auditAnnotations", detail)))
@@ -395,8 +395,8 @@ def _mutating_policy(policy: Document, path: str, out: Causes) -> None:
         for operation in texts(rule, "operations"):
             here = "spec.matchConstraints.resourceRules.operations"
             one_of(*_MUTATING_OPERATIONS)(operation, here, out)
+    _match_conditions(spec, "spec", out, _scope(params=spec.get("paramKind") is not None))
     scope = _variables(spec, "spec", out)
-    _match_conditions(spec, "spec", out, scope._replace(variables=None))
     _mutations(spec, scope, out)
     value("reinvocationPolicy", choice("IfNeeded", "Never"))(spec, "spec", out)
 

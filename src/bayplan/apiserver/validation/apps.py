@@ -54,7 +54,8 @@ def template_labels(template: Document, path: str, out: Causes) -> None:
     The caller has compared them.
     """
     labels = sent(part(template, "metadata"), "labels")
-    out.append(invalid_value(f"{path}.metadata.labels", shown(labels) if labels is not None else "null", _NO_MATCH))
+    text = shown(dict(sorted(labels.items()))) if isinstance(labels, dict) else "null"
+    out.append(invalid_value(f"{path}.metadata.labels", text, _NO_MATCH))
 
 
 def _always_running(template: Document, path: str, owner: str, out: Causes) -> None:

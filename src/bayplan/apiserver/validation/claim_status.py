@@ -85,7 +85,7 @@ def _devices(status: Document, out: Causes) -> None:
 def _names(device: Document, path: str, out: Causes) -> None:
     value("driver", driver_name)(device, path, out)
     need("pool", pool_name)(device, path, out)
-    need("device", dns_label)(device, path, out)
+    dns_label(device.get("device") or "", f"{path}.device", out)
 
 
 def _share(device: Document, path: str, out: Causes) -> None:

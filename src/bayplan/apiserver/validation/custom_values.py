@@ -51,6 +51,21 @@ def validate_custom(schema: Document, value: Document, old: object = None) -> li
         return [forbidden_value("<nil>", "checking the object against its schema takes more work than a request may")]
 
 
+def validate_custom_status(schema: Document, new: Document, old: Document) -> list[Cause]:
+    """Return the errors of a status update, which checks only the status; messages name fields relative to it.
+
+    Args:
+        schema: the schema of the complete object.
+        new: the changed object.
+        old: the current object.
+    """
+    if "status" not in new:
+        return []
+    status = part(schema, "properties", "status")
+    causes = validate_custom(status, part(new, "status"), part(old, "status"))
+    return [cause._replace(field=f"status.{cause.field}" if cause.field else "status") for cause in causes]
+
+
 class _Work(WorkBudget):
     """The work budget of one validation.
 

@@ -11,8 +11,8 @@ import re
 from bayplan.apiserver.model.errors import Cause, forbidden_value, invalid_value, not_supported, required
 from bayplan.apiserver.validation.engine import Causes, go_value, immutable, kind, optional, sent
 from bayplan.apiserver.validation.hook_clients import client_service, hook_url
+from bayplan.apiserver.validation.internal_json import shown_as
 from bayplan.apiserver.validation.schemas import check_schema
-from bayplan.base.go_text.json import json_text
 from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.names import check_dns1035_label, check_dns1123_subdomain
 from bayplan.objects.selectors import quote
@@ -171,23 +171,8 @@ def _shown_versions(versions: list[Document], common: set[str], whole: object) -
     """Return the versions as messages show the internal structs."""
     if not versions:
         return "null" if whole is None else "[]"
-    shown = [
-        {
-            "Name": version.get("name") or "",
-            "Served": bool(version.get("served")),
-            "Storage": bool(version.get("storage")),
-            "Deprecated": bool(version.get("deprecated")),
-            "DeprecationWarning": version.get("deprecationWarning"),
-            "Schema": None if "schema" in common else version.get("schema"),
-            "Subresources": None if "subresources" in common else version.get("subresources"),
-            "AdditionalPrinterColumns": (
-                None if "additionalPrinterColumns" in common else version.get("additionalPrinterColumns")
-            ),
-            "SelectableFields": None if "selectableFields" in common else version.get("selectableFields"),
-        }
-        for version in versions
-    ]
-    return json_text(shown)
+    own = [{name: item for name, item in version.items() if name not in common} for version in versions]
+    return shown_as("[]apiextensions.CustomResourceDefinitionVersion")(own)
 
 
 def _deprecation(version: Document, path: str, out: Causes) -> None:

@@ -29,30 +29,47 @@ _SCALARS: dict[str, object] = {
 }  # fmt: skip
 _CORE = ("api.", "core.", "corev1.", "v1.")
 _POD_LEVEL = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
-_JSON_NAMES = {
-    ("AzureDiskVolumeSource", "DataDiskURI"): "diskURI",
-    ("GlusterfsPersistentVolumeSource", "EndpointsName"): "endpoints",
-    ("GlusterfsVolumeSource", "EndpointsName"): "endpoints",
-    **{
-        (f"ISCSI{kind}VolumeSource", name): json_name
-        for kind in ("", "Persistent")
-        for name, json_name in (("DiscoveryCHAPAuth", "chapAuthDiscovery"), ("SessionCHAPAuth", "chapAuthSession"))
-    },
-    **{
-        (f"RBD{kind}VolumeSource", name): json_name
-        for kind in ("", "Persistent")
+_JSON_NAMES = (
+    {
+        ("AzureDiskVolumeSource", "DataDiskURI"): "diskURI",
+        ("GlusterfsPersistentVolumeSource", "EndpointsName"): "endpoints",
+        ("GlusterfsVolumeSource", "EndpointsName"): "endpoints",
+        **{
+            (f"ISCSI{kind}VolumeSource", name): json_name
+            for kind in ("", "Persistent")
+            for name, json_name in (("DiscoveryCHAPAuth", "chapAuthDiscovery"), ("SessionCHAPAuth", "chapAuthSession"))
+        },
+        **{
+            (f"RBD{kind}VolumeSource", name): json_name
+            for kind in ("", "Persistent")
+            for name, json_name in (
+                ("CephMonitors", "monitors"),
+                ("RBDImage", "image"),
+                ("RBDPool", "pool"),
+                ("RadosUser", "user"),
+            )
+        },
+    }
+    | {
+        ("DeviceAttribute", f"{name}{end}"): f"{name}{end.removeprefix('Value')}"
+        for name in ("Int", "Bool", "String", "Version")
+        for end in ("Value", "Values")
+    }
+    | {
+        ("JSONSchemaProps", name): json_name
         for name, json_name in (
-            ("CephMonitors", "monitors"),
-            ("RBDImage", "image"),
-            ("RBDPool", "pool"),
-            ("RadosUser", "user"),
+            ("Ref", "$ref"),
+            ("Schema", "$schema"),
+            ("XPreserveUnknownFields", "x-kubernetes-preserve-unknown-fields"),
+            ("XEmbeddedResource", "x-kubernetes-embedded-resource"),
+            ("XIntOrString", "x-kubernetes-int-or-string"),
+            ("XListMapKeys", "x-kubernetes-list-map-keys"),
+            ("XListType", "x-kubernetes-list-type"),
+            ("XMapType", "x-kubernetes-map-type"),
+            ("XValidations", "x-kubernetes-validations"),
         )
-    },
-} | {
-    ("DeviceAttribute", f"{name}{end}"): f"{name}{end.removeprefix('Value')}"
-    for name in ("Int", "Bool", "String", "Version")
-    for end in ("Value", "Values")
-}
+    }
+)
 """API names of fields that differ from the Go name in more than case, by type and Go name."""
 _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 _CONTEXT = 3
@@ -103,10 +120,22 @@ def _convert_named(package: str, go_type: str, found: object) -> object:
     definition = _types().get(package, {}).get(go_type)
     if isinstance(definition, str):
         return _convert(package, definition, found)
+    if go_type in _ALTERNATIVES:
+        found = _alternative(go_type, found)
     if definition is None:
         # Types of metav1 and similar packages have JSON names.
         return {} if found is None else found
     return _convert_struct(package, definition, found if isinstance(found, dict) else {}, go_type)
+
+
+_ALTERNATIVES = ("JSONSchemaPropsOrArray", "JSONSchemaPropsOrBool", "JSONSchemaPropsOrStringArray")
+"""Types whose JSON is one of their fields."""
+
+
+def _alternative(go_type: str, found: object) -> object:
+    if isinstance(found, list):
+        return {"JSONSchemas" if go_type.endswith("OrArray") else "Property": found}
+    return {"Allows": found} if isinstance(found, bool) else {"Allows": True, "Schema": found}
 
 
 def _convert_struct(package: str, fields: Fields, found: Document, go_type: str) -> Document:

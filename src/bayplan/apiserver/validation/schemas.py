@@ -8,6 +8,7 @@ from bayplan.apiserver.model.errors import Cause, forbidden_value, invalid_value
 from bayplan.apiserver.validation.custom_values import validate_custom
 from bayplan.apiserver.validation.engine import Causes, go_value
 from bayplan.apiserver.validation.field_paths import normalized_path
+from bayplan.apiserver.validation.internal_json import shown_as
 from bayplan.apiserver.validation.schema_expressions import check_expressions
 from bayplan.base.go_regexp import RegexpError, WorkBudget, WorkBudgetExceeded
 from bayplan.base.plain_data import Document, part, parts, texts
@@ -22,6 +23,7 @@ _ROOT_FIELDS = frozenset((
     "items", "properties", "externalDocs", "example", "x-kubernetes-preserve-unknown-fields",
     "x-kubernetes-validations",
 ))  # fmt: skip
+_SHOWN = shown_as("apiextensions.JSONSchemaProps")
 _SHOWN_ROOT_FIELDS = (
     "[Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern "
     "MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields "
@@ -92,7 +94,7 @@ def _root_with_status(schema: Document, path: str, out: Causes) -> None:
             detail = (
                 f"only {_SHOWN_ROOT_FIELDS} fields are allowed at the root of the schema if the status subresource "
             )
-            out.append(invalid_value(path, go_value(schema), f"{detail}is enabled"))
+            out.append(invalid_value(path, _SHOWN(schema), f"{detail}is enabled"))
             return
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bayplan.apiserver.model.errors import duplicate, forbidden_value, invalid_value, required, too_long
 from bayplan.apiserver.validation.engine import (
+    FIELD_IS_IMMUTABLE,
     Causes,
     Check,
     Rule,
@@ -210,11 +211,19 @@ def _attach_required(new: Document, old: Document, out: Causes) -> None:
 
 CSI_DRIVER = kind(inside("spec", _DRIVER_SPEC), after=[_attach_required, immutable("spec.volumeLifecycleModes")])
 CSI_NODE = kind(inside("spec", _node_drivers), after=[_drivers_stay], metadata=("object",))
+
+
+def _topology_stays(new: Document, old: Document, out: Causes) -> None:
+    # Upstream distinguishes an empty selector from a missing one.
+    if new.get("nodeTopology") != old.get("nodeTopology"):
+        out.append(invalid_value("nodeTopology", go_value(new.get("nodeTopology")), FIELD_IS_IMMUTABLE))
+
+
 CSI_STORAGE_CAPACITY = kind(
     optional("nodeTopology", LABEL_SELECTOR),
     value("storageClassName", dns_subdomain),
     field("capacity", nonnegative_quantity),
-    after=[immutable("nodeTopology"), immutable("storageClassName", zero="")],
+    after=[_topology_stays, immutable("storageClassName", zero="")],
     metadata=("object", "change"),
 )
 
