@@ -146,32 +146,25 @@ def _compare_items(kind: FieldType, old: list[object], new: list[object], out: t
     before, after = _by_element(kind, old), _by_element(kind, new)
     for element, item in after.items():
         earlier = before.get(element, _ABSENT)
-        if isinstance(item, _Repeated) or isinstance(earlier, _Repeated):
+        if isinstance(item, _Repeated) and isinstance(earlier, _Repeated):
             # Repeated items cannot be distinguished, so compare all of them as one value.
-            if earlier is _ABSENT:
-                out[0][element] = LEAF_NODE
-            elif item != earlier:
+            if item != earlier:
                 out[1][element] = LEAF_NODE
+        elif isinstance(item, _Repeated):
+            out[0][element] = LEAF_NODE
+            if earlier is not _ABSENT:
+                out[2][element] = whole(inner, earlier)
+        elif isinstance(earlier, _Repeated):
+            out[0][element], out[2][element] = whole(inner, item), LEAF_NODE
         elif earlier is not item:
             _compare_child(element, inner, earlier, item, out)
     for element, item in before.items():
         if element not in after:
-            out[2][element] = whole(inner, item[0] if isinstance(item, _Repeated) else item)
+            out[2][element] = LEAF_NODE if isinstance(item, _Repeated) else whole(inner, item)
 
 
 class _Repeated(list[object]):
-    """The items of a list that have the same path element.
-
-    Two instances are equal if their items are, in the same order.
-    """
-
-    def __eq__(self, other: object) -> bool:
-        return list(self) == (list(other) if isinstance(other, _Repeated) else [other])
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    __hash__ = None
+    """The items of a list that have the same path element."""
 
 
 def _by_element(kind: FieldType, items: list[object]) -> dict[str, object]:

@@ -52,9 +52,7 @@ def autoscaler_to_v2(autoscaler: Document) -> Document:
     if isinstance(behavior, dict) and any(rules is not None for rules in behavior.values()):
         stored["behavior"] = {_lower(name): _rules_to_v2(each) for name, each in behavior.items() if each is not None}
     # v2 omits the current replicas when there are none.
-    state = {
-        name: status[name] for name in _STATUS if status.get(name) or (name == "desiredReplicas" and name in status)
-    }
+    state = {name: status[name] for name in _STATUS if name in status and (status[name] or name != "currentReplicas")}
     current: list[object] = [_metric_to_v2(each, current=True) for each in _read_list(annotations.get(_CURRENT))]
     if not current and status.get("currentCPUUtilizationPercentage") is not None:
         current = [_cpu_metric("current", status["currentCPUUtilizationPercentage"])]

@@ -299,7 +299,11 @@ class EndpointSliceStrategy(Strategy):
         If the endpoints changed, drop their topology.
         """
         super().prepare_update(context, new, old)
-        rest, before = ({name: item for name, item in each.items() if name not in _HEAD} for each in (new, old))
+        # Upstream does not distinguish empty lists from missing ones.
+        rest, before = (
+            {name: item for name, item in each.items() if name not in _HEAD and item not in (None, [])}
+            for each in (new, old)
+        )
         labels, labels_before = (part(each, "metadata", "labels") for each in (new, old))
         if rest != before or labels != labels_before:
             generation = part(old, "metadata").get("generation", 0)

@@ -26,6 +26,7 @@ from bayplan.apiserver.validation.pod_specs import check_node_name
 from bayplan.base.plain_data import Document, part, parts
 from bayplan.objects.selectors import quote
 
+_ALLOCATABLE = "nodeAllocatableResourceClaimStatuses"
 _GATED = "Scheduling is blocked due to non-empty scheduling gates"
 
 
@@ -114,6 +115,8 @@ class PodStrategy(Strategy):
         status, before = part(new, "status"), part(old, "status")
         if not status.get("qosClass") and before.get("qosClass"):
             status["qosClass"] = before["qosClass"]
+        if not parts(before, _ALLOCATABLE):  # The gate DRANodeAllocatableResources is off.
+            status.pop(_ALLOCATABLE, None)
 
     def validate(self, context: Context, document: Document) -> list[Cause]:
         """Return the errors of a new pod. A cached spec that is known to be valid is not checked again.

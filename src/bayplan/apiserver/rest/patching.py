@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import cast
 
 from bayplan.apiserver.codec import revision_data
@@ -54,6 +55,9 @@ APPLY_PATCH = "application/apply-patch+yaml"
 _TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _KUBECTL = "kubectl"
+_DECIMAL = re.compile(
+    r"json: cannot unmarshal number -?\d+\.\d+ into Go (?:struct field \S+|value) of type (int32|int64)"
+)
 _REJECTED = "the server rejected our request due to an error in our request"
 
 
@@ -314,7 +318,9 @@ def _apply(backend: Backend, info: RequestInfo, request: Request, options: Write
     except DecodeError as problem:
         identity = _identity(info, config)
         kind = identity.partition("; ")[2]
-        why = f"unable to convert unstructured object to {kind}: {problem}"
+        # Upstream converts Go maps here, in which a number with decimals is a float64.
+        text = _DECIMAL.sub(r"cannot convert float64 to \1", str(problem))
+        why = f"unable to convert unstructured object to {kind}: {text}"
         raise internal(f"failed to convert new object ({identity}) to proper version: {why}") from problem
     warnings = [line for problem in repeated for line in yaml_warnings(problem)] + warnings
     request.warnings += warnings

@@ -19,6 +19,14 @@ MAX_POOL_BYTES = 253
 MAX_ADDRESSES, MAX_NAME_BYTES, MAX_HARDWARE_BYTES, MAX_DATA_BYTES = 16, 256, 128, 10 * 1024
 _SOURCES = ("FromClaim", "FromClass")
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_UID_LENGTHS = (32, 36, 38, 45)
+_ANY_UID = re.compile(
+    r"[0-9a-fA-F]{32}|(urn:uuid:|\{)?[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\}?", re.IGNORECASE
+)
+_NOT_NORMALIZED = (
+    "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase hexadecimal "
+    "characters"
+)
 _ALLOCATION_STAYS = immutable("status.allocation", show=shown_as("*resource.AllocationResult"))
 
 
@@ -95,9 +103,21 @@ def _share(device: Document, path: str, out: Causes) -> None:
         out.append(invalid_value(f"{path}.shareID", quote(str(found)), detail))
 
 
+def _uid_problem(text: str) -> str:
+    """Return what upstream's parser of UUIDs, which accepts more forms than one, reports about a text."""
+    if len(text) not in _UID_LENGTHS:
+        return f"error validating uid: invalid UUID length: {len(text)}"
+    if not _ANY_UID.fullmatch(text):
+        return "error validating uid: invalid UUID format"
+    return "" if _UID.fullmatch(text) else _NOT_NORMALIZED
+
+
 def _device(device: Document, path: str, allocated: list[str], out: Causes) -> None:
     _names(device, path, out)
-    _share(device, path, out)
+    share = device.get("shareID")
+    problem = _uid_problem(str(share)) if share is not None else ""
+    if problem:
+        out.append(invalid_value(f"{path}.shareID", quote(str(share)), problem))
     if device_name(device) not in allocated:
         detail = "must be an allocated device in the claim"
         identity = {name.title(): device.get(name) or "" for name in ("driver", "pool", "device")}
