@@ -47,6 +47,7 @@ CONSTANTS: dict[str, Document] = {
     _CORE + "Probe": {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3},
     _CORE + "HTTPGetAction": {"path": "/", "scheme": "HTTP"},
     _CORE + "GRPCAction": {"service": ""},
+    _CORE + "FileKeySelector": {"optional": False},
     _CORE + "ObjectFieldSelector": {"apiVersion": "v1"},
     _CORE + "SecretVolumeSource": {"defaultMode": 420},
     _CORE + "ConfigMapVolumeSource": {"defaultMode": 420},

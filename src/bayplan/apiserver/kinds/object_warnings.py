@@ -74,6 +74,8 @@ def object_warnings(table: str, document: Document, before: Document | None) -> 
         and _token_requests(document) == _token_requests(before)
     ):
         return []
+    if before is not None and table == "networking.k8s.io/ingresses":
+        return []
     if before is not None and table == "discovery.k8s.io/endpointslices":
         return list(_endpoint_addresses(document))
     found = list(_OF_KIND[table](document)) if table in _OF_KIND else []

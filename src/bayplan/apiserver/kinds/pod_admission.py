@@ -6,6 +6,7 @@ from typing import cast
 
 from bayplan.apiserver.kinds.strategy import Context
 from bayplan.apiserver.model.errors import ApiError, forbidden
+from bayplan.apiserver.validation.engine import sent
 from bayplan.base.plain_data import Document, part, parts
 from bayplan.objects.selectors import quote
 
@@ -100,7 +101,7 @@ def admit_runtime(context: Context, pod: Document) -> None:
         ApiError: the class does not exist, or the pod sets different values.
     """
     spec = part(pod, "spec")
-    class_name, given = spec.get("runtimeClassName"), spec.get("overhead") or None
+    class_name, given = spec.get("runtimeClassName"), sent(spec, "overhead")
     found: Document | None = None
     if class_name is not None:
         found = context.cluster.find(_RUNTIMES, "", str(class_name))

@@ -11,7 +11,7 @@ import ipaddress
 from collections.abc import Iterable
 
 from bayplan.apiserver.kinds.strategy import Context, copy_part
-from bayplan.apiserver.model.errors import Cause, invalid, invalid_value
+from bayplan.apiserver.model.errors import Cause, internal, invalid, invalid_value
 from bayplan.apiserver.model.object_meta import shown
 from bayplan.apiserver.validation.services import cluster_ips
 from bayplan.base.plain_data import Document, part, parts, texts
@@ -219,6 +219,7 @@ def _allocate_ports(context: Context, spec: Document, old: Document) -> list[Cau
     operation = _PortOperation(context)
     kept = _node_ports(old) if old.get("type") in _WITH_PORTS else set()
     by_port: dict[object, int] = {}
+    pairs: set[tuple[object, int]] = set()
     ports = parts(spec, "ports")
     for index, port in enumerate(ports):
         wanted = port.get("nodePort") or 0
@@ -240,6 +241,11 @@ def _allocate_ports(context: Context, spec: Document, old: Document) -> list[Cau
             problem = operation.allocate(wanted)
             if problem:
                 return [invalid_value(f"spec.ports[{index}].nodePort", str(wanted), problem)]
+        if old:
+            pair = (port.get("protocol"), wanted)
+            if pair in pairs:
+                raise internal(f"duplicate nodePort: {{{pair[0]} {pair[1]}}}")
+            pairs.add(pair)
         port["nodePort"] = by_port[port.get("port")] = wanted
     if _needs_health_check(spec) and not spec.get("healthCheckNodePort"):
         spec["healthCheckNodePort"] = operation.allocate_next()

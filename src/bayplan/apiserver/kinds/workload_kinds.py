@@ -72,6 +72,10 @@ class ControllerStrategy(WorkloadStrategy):
         super().__init__("long")
 
 
+_MAX_LABEL = 63
+"""Most bytes of the value of a label."""
+
+
 class JobStrategy(WorkloadStrategy):
     """Jobs: the selector and the pods' labels are generated from the uid, unless the job has a manual selector."""
 
@@ -97,7 +101,8 @@ class JobStrategy(WorkloadStrategy):
         # A Job without labels gets the labels of its pods, including the generated labels.
         shared = not own or own is labels
         inner["labels"] = {**generated, **labels}
-        if shared:
+        # If the template has no labels of its own, upstream copies them after the validation, which refuses long names.
+        if shared and (labels or len(str(name)) <= _MAX_LABEL):
             metadata["labels"] = dict(part(inner, "labels"))
         selector = spec["selector"] = dict(part(spec, "selector"))
         name_of_uid = "batch.kubernetes.io/controller-uid"

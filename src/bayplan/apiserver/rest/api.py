@@ -387,8 +387,11 @@ class Api:
         if listing.is_ahead(self.backend, options):
             raise listing.too_large(options.resource_version or 0, self.backend.store.revision)
         page = listing.list_items(self.backend, info, options, chosen)
-        body = rendering.render_page(self.backend, info, page, form, "Metadata")
-        deleting.delete_collection(self.backend, info, page.items, deletion)
+        try:
+            body = rendering.render_page(self.backend, info, page, form, "Metadata")
+        finally:
+            # As in upstream, a list kind that can't be sent is refused after the deletion.
+            deleting.delete_collection(self.backend, info, page.items, deletion)
         headers = warning_headers(delete_warnings(self.backend, info, deletion))
         return Response(200, body, form.media_type, headers, self.backend.store.revision)
 

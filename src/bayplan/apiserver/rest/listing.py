@@ -156,14 +156,29 @@ def _compacted(options: ListOptions, start: str) -> ApiError:
     return ApiError(410, _TOKEN_TOO_OLD, metadata={"continue": token})
 
 
+def _selected(chosen: Selection, found: list[Item], limit: int) -> tuple[list[Item], int]:
+    """Return the first `limit` selected items, or all if it is 0, and the number of items after them.
+
+    As in upstream, these count even if they are not selected, except in a list of one item by name.
+    """
+    items = []
+    for index, item in enumerate(found, 1):
+        if chosen.matches(item):
+            items.append(item)
+            if len(items) == limit:
+                return items, 0 if chosen.name else len(found) - index
+    return items, 0
+
+
 def _page(info: RequestInfo, chosen: Selection, found: list[Item], revision: int, options: ListOptions) -> Page:
-    items = found if chosen.is_everything else [item for item in found if chosen.matches(item)]
     # Upstream serves resourceVersion=0 from its watch cache, which ignores the limit.
     limit = 0 if options.resource_version == 0 else options.limit
-    if not limit or len(items) <= limit:
+    if chosen.is_everything:
+        rest, items = max(len(found) - limit, 0), found[:limit] if limit else found
+    else:
+        items, rest = _selected(chosen, found, limit)
+    if not limit or not rest:
         return Page(items, revision)
-    rest = len(items) - limit
-    items = items[:limit]
     last = items[-1]
     key = last.name if info.namespace or not info.resource.namespaced else f"{last.namespace}/{last.name}"
     remaining = rest if not options.label_selector and not options.field_selector else None

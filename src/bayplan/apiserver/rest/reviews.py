@@ -18,6 +18,7 @@ from bayplan.apiserver.rest.options import write_options
 from bayplan.apiserver.rest.service_tokens import review_token
 from bayplan.apiserver.rest.updates import check_namespace
 from bayplan.apiserver.validation.engine import go_value
+from bayplan.apiserver.validation.selectors import review_selector
 from bayplan.base.plain_data import Document, part
 
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
@@ -84,6 +85,8 @@ def _causes(name: str, metadata: Document, spec: Document) -> list[Cause]:
         causes.append(invalid_value("spec.resourceAttributes", "null", text))
     if not name.startswith("self") and not spec.get("user") and not spec.get("groups"):
         causes.append(invalid_value("spec.user", '""', "at least one of user or group must be specified"))
+    for kind in ("fieldSelector", "labelSelector"):
+        review_selector(part(spec, "resourceAttributes").get(kind), f"spec.resourceAttributes.{kind}", causes)
     local = name.startswith("local")
     ignored = ("managedFields", "namespace") if local else ("managedFields",)
     if any(value for field, value in metadata.items() if field not in ignored):

@@ -425,7 +425,8 @@ def _time_zone(found: object, path: str, out: Causes) -> None:
     if name.lower() == "local":
         detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
         out.append(invalid_value(path, quote(name), detail))
-        return
+        if name == "Local":
+            return
     try:
         load_time_zone(name)
     except InputError:

@@ -128,7 +128,7 @@ def _config_map(document: Document, path: str, out: Causes) -> None:
     _data_keys(document, "binaryData", out)
     plain = sum(len(str(text).encode()) for text in part(document, "data").values())
     if plain + _bytes(document, "binaryData") > _MAX_DATA_BYTES:
-        out.append(too_long("", _MAX_DATA_BYTES))
+        out.append(too_long("[]", _MAX_DATA_BYTES))
 
 
 def _immutable(*names: str) -> Change:

@@ -212,7 +212,7 @@ def _claim_stays(new: Document, old: Document, out: Causes) -> None:
     annotation, annotation_before = (part(each, "metadata", "annotations").get(_BETA_CLASS) for each in (new, old))
     name, name_before = spec.get("storageClassName"), before.get("storageClassName")
     if (annotation or "") != (annotation_before or ""):
-        here = f"metadata.annotations[{_BETA_CLASS}]"
+        here = f"metadata.annotations.{_BETA_CLASS}"
         out.append(invalid_value(here, quote(str(annotation or "")), "field is immutable"))
     if name is not None and name_before is None and annotation_before in (None, name):
         spec.pop("storageClassName")

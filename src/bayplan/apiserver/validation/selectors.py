@@ -13,7 +13,7 @@ from bayplan.objects.selectors import compile_selector_document, quote
 _BAD_OPERATOR = "not a valid selector operator"
 
 
-def _requirement_values(document: Document, path: str, out: Causes) -> None:
+def _requirement_values(document: Document, path: str, out: Causes, *, known: bool = True) -> None:
     operator, values = document.get("operator"), document.get("values")
     if operator in ("In", "NotIn"):
         if not values:
@@ -22,7 +22,7 @@ def _requirement_values(document: Document, path: str, out: Causes) -> None:
         if values:
             detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
             out.append(forbidden_value(f"{path}.values", detail))
-    else:
+    elif known:
         out.append(invalid_value(f"{path}.operator", quote(str(operator or "")), _BAD_OPERATOR))
 
 
@@ -30,6 +30,29 @@ LABEL_SELECTOR = table(
     field("matchLabels", labels),
     each("matchExpressions", _requirement_values, value("key", qualified_name), field("values", items(label_value))),
 )
+
+
+def review_selector(selector: object, path: str, out: Causes) -> None:
+    """Check a label or field selector of an access review. Unknown operators are allowed, because clients may be newer."""
+    if not isinstance(selector, dict):
+        return
+    raw, found = str(selector.get("rawSelector") or ""), parts(selector, "requirements")
+    if raw and found:
+        out.append(
+            invalid_value(f"{path}.rawSelector", quote(raw), "may not specified at the same time as requirements")
+        )
+    if not raw and not found:
+        detail = f"when {path} is specified, requirements or rawSelector is required"
+        out.append(required(f"{path}.requirements", detail))
+    is_label = path.endswith("labelSelector")
+    for index, requirement in enumerate(found):
+        here = f"{path}.requirements[{index}]"
+        if not is_label and not requirement.get("key"):
+            out.append(required(f"{here}.key", "must be specified"))
+        _requirement_values(requirement, here, out, known=False)
+        if is_label:
+            qualified_name(requirement.get("key") or "", f"{here}.key", out)
+            field("values", items(label_value))(requirement, here, out)
 
 
 def selector_is_valid(selector: Document) -> bool:

@@ -306,7 +306,8 @@ def _publish_secret(document: Document, path: str, out: Causes) -> None:
 
 
 def _no_name_no_digest(document: Document, path: str, out: Causes) -> None:
-    if document.get("reference") is not None and not document["reference"]:
+    # Only the images of pods are required, not those of templates.
+    if path.startswith("spec.volumes[") and not document.get("reference"):
         out.append(required(f"{path}.reference"))
     pull = document.get("pullPolicy") or ""
     if not pull:
