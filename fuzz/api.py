@@ -27,6 +27,7 @@ AGENT = "conformance/1.0"
 OWN_OBJECTS = frozenset(
     (
         *("apiservices", "clusterrolebindings", "clusterroles", "componentstatuses", "configmaps", "endpoints"),
+        *("events",),
         *("endpointslices", "flowschemas", "ipaddresses", "leases", "namespaces", "priorityclasses"),
         *("prioritylevelconfigurations", "rolebindings", "roles", "servicecidrs", "services"),
     )
@@ -67,7 +68,7 @@ class OwnApi:
         if not isinstance(found, Response):
             return 200, "", ""
         body = b"" if request.method == "HEAD" else found.body
-        return found.status, dict(found.headers).get("warning", ""), comparable(body)
+        return found.status, ", ".join(value for name, value in found.headers if name == "warning"), comparable(body)
 
 
 class RealApi:

@@ -6,6 +6,7 @@ import base64
 import binascii
 import json
 import posixpath
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from bayplan.apiserver.model.errors import ApiError, bad_request
 from bayplan.apiserver.model.requests import ListOptions, RequestInfo
 from bayplan.apiserver.rest import component_statuses
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.options import EXACT, NOT_OLDER_THAN
+from bayplan.apiserver.rest.options import EXACT, NOT_OLDER_THAN, read_revision
 from bayplan.apiserver.rest.selection import Selection
 from bayplan.apiserver.store.item import Item
 from bayplan.apiserver.store.store import Compacted
@@ -102,14 +103,38 @@ class Page:
     remaining: int | None = None
 
 
-def too_large(wanted: int, current: int) -> ApiError:
-    """Return the error 504 of a read whose revision the store has not reached in time."""
+def too_large(wanted: int, current: int, *, retry: bool = True) -> ApiError:
+    """Return the error 504 of a read whose revision the store has not reached in time.
+
+    Args:
+        wanted: the requested revision.
+        current: the revision of the store.
+        retry: whether to ask the client to try again, as upstream's watch cache does.
+    """
     details: dict[str, object] = {
-        "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
-        "retryAfterSeconds": 1,
+        "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
     }
     text = f"Timeout: Too large resource version: {wanted}, current: {current}"
-    return ApiError(504, text, details=details, headers={"retry-after": "1"})
+    if not retry:
+        return ApiError(504, text, details=details)
+    return ApiError(504, text, details={**details, "retryAfterSeconds": 1}, headers={"retry-after": "1"})
+
+
+def check_revision(query: Mapping[str, str]) -> None:
+    """Check the revision of a list or get and its continue token. Upstream checks selectors and bodies first.
+
+    Raises:
+        ApiError: the revision or the token is malformed, or a list has both.
+    """
+    text = query.get("resourceVersion", "")
+    if query.get("continue"):
+        decode_continue(query["continue"])
+        if text not in ("", "0"):
+            raise bad_request("specifying resource version is not allowed when using continue")
+    try:
+        read_revision(text)
+    except ApiError as problem:
+        raise bad_request(f"invalid resource version: {problem.message}") from None
 
 
 def is_ahead(backend: Backend, options: ListOptions) -> bool:
@@ -128,8 +153,6 @@ def list_items(backend: Backend, info: RequestInfo, options: ListOptions, chosen
     start = ""
     if options.continue_token:
         at, start = decode_continue(options.continue_token)
-        if options.resource_version not in (None, 0):
-            raise bad_request("specifying resource version is not allowed when using continue")
         revision = backend.store.revision if at == CONSISTENT_NO_MORE else at
     else:
         revision = _revision(backend, options)

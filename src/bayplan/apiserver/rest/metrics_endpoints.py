@@ -12,6 +12,7 @@ from __future__ import annotations
 from bayplan.apiserver.model.errors import method_not_allowed, no_such_path, not_found
 from bayplan.apiserver.model.selectors import parse_fields, parse_labels
 from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.listing import check_revision
 from bayplan.apiserver.rest.messages import Request, Response
 from bayplan.apiserver.rest.negotiation import negotiate, wants_indentation
 from bayplan.apiserver.rest.options import list_options
@@ -89,6 +90,7 @@ class MetricsEndpoints:
 
     def _selected(self, request: Request, *, is_pod: bool, namespace: str) -> list[Document]:
         options = list_options(request.query, watch=False)
+        check_revision(request.query)
         labels = parse_labels(options.label_selector)
         fields = parse_fields(options.field_selector, _refuse_field)
         running = self._running()

@@ -91,7 +91,7 @@ def check_timeout(text: str) -> None:
 
 
 def list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
-    """Return the options of a list or watch.
+    """Return the options of a list or watch, without the revision if it is malformed; see `listing.check_revision`.
 
     Raises:
         ApiError: an option is malformed, or options conflict.
@@ -111,7 +111,7 @@ def list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
     return ListOptions(
         label_selector=query.get("labelSelector", ""),
         field_selector=query.get("fieldSelector", ""),
-        resource_version=_list_revision(query, watch=watch),
+        resource_version=_revision(query),
         match=query.get("resourceVersionMatch", ""),
         limit=max(0, limit or 0),
         continue_token=query.get("continue", ""),
@@ -121,14 +121,11 @@ def list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
     )
 
 
-def _list_revision(query: Mapping[str, str], *, watch: bool) -> int | None:
-    text = query.get("resourceVersion", "")
+def _revision(query: Mapping[str, str]) -> int | None:
     try:
-        return read_revision(text)
-    except ApiError as problem:
-        if watch:
-            raise
-        raise bad_request(f"invalid resource version: {problem.message}") from None
+        return read_revision(query.get("resourceVersion", ""))
+    except ApiError:
+        return None
 
 
 def read_revision(text: str) -> int | None:
