@@ -360,6 +360,7 @@ class EventStrategy(Strategy):
 
     create_on_update = True
     name_check = "path"
+    checks_own_metadata = True
 
     def validate(self, context: Context, document: Document) -> list[Cause]:
         """Return the errors of a new event."""

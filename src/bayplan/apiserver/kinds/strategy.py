@@ -118,6 +118,8 @@ class Strategy:
         counts_generations: whether ``metadata.generation`` is maintained.
         generation_fields: the top-level fields whose changes increment the generation.
         name_check: the format of names, see `bayplan.apiserver.model.object_meta.check_name`.
+        checks_own_metadata: whether the kind checks the metadata of new objects itself; then they are checked again only if
+            it reports no errors.
         keeps_status_on_create: whether a create may set the status.
         delete_warning: the warning for a deletion without propagation policy, or empty.
         keeps_metadata_of_status: whether the status endpoint ignores labels, annotations, finalizers and owner
@@ -133,6 +135,7 @@ class Strategy:
     counts_generations = False
     generation_fields: tuple[str, ...] = ("spec",)
     name_check = "subdomain"
+    checks_own_metadata = False
     keeps_status_on_create = False
     delete_warning = ""
     keeps_metadata_of_status = False

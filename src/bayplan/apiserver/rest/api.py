@@ -175,6 +175,8 @@ class Api:
             return self._watch(info, request) if info.verb == "watch" else await self._read(info, request, form)
         if info.subresource in OF_RUNNING_PODS:
             return running_pods.answer(self.backend, info, request)
+        if info.verb == "get":
+            read_revision(request.query.get("resourceVersion", ""))
         await read_ahead(request)
         if not self.backend.outgoing.is_on:
             return self._write(route, request)
@@ -255,7 +257,7 @@ class Api:
         # Upstream negotiates a watch twice: as an object, like other requests, and here as a stream.
         form = negotiate(request.headers.get("accept", ""), stream=True, is_list=True, json_first=True)
         include = rendering.included(request.query.get("includeObject")) if form.kind == "Table" else "Metadata"
-        timeout = request_timeout(request.query.get("timeout", ""))
+        timeout = 0.0 if options.timeout_seconds else request_timeout(request.query.get("timeout", ""))
         watch = Watch(self.backend, info, options, chosen, form, timeout, include)
         media_type = f"{PROTOBUF};stream=watch" if form.media_type == PROTOBUF else JSON
         return Stream(watch.frames(), media_type, watch.cut_off)

@@ -44,6 +44,8 @@ def review(backend: Backend, info: RequestInfo, request: Request) -> Document:
     if info.namespace:
         check_namespace(info, metadata)
         document["metadata"] = metadata = {**metadata, "namespace": info.namespace}
+    else:
+        document["metadata"] = metadata = {name: value for name, value in metadata.items() if name != "namespace"}
     if resource.name == "selfsubjectreviews":
         user = {"username": request.user, "uid": request.user, "groups": list(USER_GROUPS)}
         return {**head, "metadata": {"creationTimestamp": backend.now()}, "status": {"userInfo": user}}

@@ -311,6 +311,8 @@ def show_as_stored(resource: Resource, document: Document) -> None:
 def create_causes(strategy: Strategy, context: Context, document: Document, metadata: Document) -> list[Cause]:
     """Return the validation errors of a new object and of its metadata."""
     rule, namespaced = strategy.name_check, context.resource.namespaced
+    if strategy.checks_own_metadata:
+        return strategy.validate(context, document) or check_metadata(metadata, namespaced, rule)
     causes = check_metadata(metadata, namespaced, rule, standard=_wants_standard_finalizers(context.resource))
     causes += strategy.validate(context, document)
     if not causes and rule == "any":

@@ -71,10 +71,7 @@ def check_event(event: Document, *, is_core: bool) -> list[Cause]:
     _check_any(event, causes, is_core=is_core)
     if is_core:
         return causes
-    # Every name passes the check for all kinds, which has reported the other problems of the metadata.
-    metadata = part(event, "metadata")
-    reported = check_metadata(metadata, True, "any")
-    causes += [each for each in check_metadata(metadata, True, "subdomain") if each not in reported]
+    causes += check_metadata(part(event, "metadata"), True, "subdomain", standard=True)
     _check_series(event, causes)
     if not event.get("eventTime"):
         causes.append(required("eventTime"))
