@@ -161,7 +161,7 @@ class Api:
         form = negotiate(
             request.headers.get("accept", ""),
             is_list=info.verb in ("list", "watch"),
-            tables=not _is_virtual(info),
+            tables=not _is_virtual(info) and info.subresource != "log",
             json_first=info.resource.custom is not None,
             pretty=wants_indentation(request.query, request.headers),
         )
@@ -176,7 +176,7 @@ class Api:
         if info.subresource in OF_RUNNING_PODS:
             return running_pods.answer(self.backend, info, request)
         if info.verb == "get":
-            read_revision(request.query.get("resourceVersion", ""))
+            await self._reach_get(info, request)
         await read_ahead(request)
         if not self.backend.outgoing.is_on:
             return self._write(route, request)
@@ -264,14 +264,9 @@ class Api:
 
     async def _read(self, info: RequestInfo, request: Request, form: Form) -> Response:
         if info.verb == "get":
-            if "export" in request.query and read_bool(request.query, "export") is not False:
-                raise bad_request("the export parameter, deprecated since v1.14, is no longer supported")
             if info.resource.table != component_statuses.TABLE:
                 check_name(info.name)
-            if info.resource.table in _NOT_CACHED:
-                listing.check_revision(request.query)
-            wanted = read_revision(request.query.get("resourceVersion", ""))
-            await self._reach(info, ListOptions(resource_version=wanted))
+            await self._reach_get(info, request)
             return self._get(info, request, form)
         options = list_options(request.query, watch=False)
         include = rendering.included(request.query.get("includeObject")) if form.kind == "Table" else "Metadata"
@@ -283,6 +278,19 @@ class Api:
             form = negotiate(request.headers.get("accept", ""), is_list=True, json_first=True)
         body = rendering.render_page(self.backend, info, page, form, include)
         return Response(200, body, form.media_type, revision=page.revision)
+
+    async def _reach_get(self, info: RequestInfo, request: Request) -> None:
+        """Check the options of a get, and wait until the store has its revision.
+
+        Raises:
+            ApiError: an option is invalid, or the store does not reach the revision in time.
+        """
+        if "export" in request.query and read_bool(request.query, "export") is not False:
+            raise bad_request("the export parameter, deprecated since v1.14, is no longer supported")
+        if info.resource.table in _NOT_CACHED:
+            listing.check_revision(request.query)
+        wanted = read_revision(request.query.get("resourceVersion", ""))
+        await self._reach(info, ListOptions(resource_version=wanted))
 
     async def _reach(self, info: RequestInfo, options: ListOptions) -> None:
         """Wait until the store has the revision that a list or get requests.
@@ -335,7 +343,7 @@ class Api:
         if info.subresource == "token":
             return self._created(info, create_token(self.backend, info, request), form, request.warnings)
         if resource.group in _REVIEW_GROUPS:
-            return self._created(info, reviews.review(self.backend, info, request), form)
+            return self._created(info, reviews.review(self.backend, info, request), form, request.warnings)
         if info.subresource:
             raise ApiError(405, "the server does not allow this method on the requested resource", details={})
         options = route.create_options

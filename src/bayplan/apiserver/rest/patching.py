@@ -203,20 +203,41 @@ def _strategic_patched(target: Target, whole: Document, body: bytes, validation:
         value = whole if changes is None else strategic_merge(target.type_name, whole, changes)
     except StrategicPatchError as problem:
         raise _strategic_error(problem) from problem
+    quoted = go_map(_without_unmatched_nulls(whole, changes or {}))
     why = unstructured_problem(target.type_name, value)
     if why:
-        raise _unfit(go_map(changes or {}), why)
+        raise _unfit(quoted, why)
     if target.type_name == revision_data.TYPE:
         value = revision_data.rewritten(value)
     try:
         new, problems = _read_wrapped(target, value, [], validation)
     except DecodeError as unreadable:
-        raise _unfit(go_map(changes or {}), str(unreadable)) from unreadable
+        raise _unfit(quoted, str(unreadable)) from unreadable
     # The converter of Go maps, unlike the decoder of JSON, sorts its errors.
     problems = [*(duplicates if validation != "Ignore" else ()), *sorted(problems)]
     if problems and validation == "Strict":
-        raise _unfit(go_map(changes or {}), f"strict decoding error: {', '.join(problems)}")
+        raise _unfit(quoted, f"strict decoding error: {', '.join(problems)}")
     return new, problems
+
+
+def _without_unmatched_nulls(old: object, changes: object) -> object:
+    """Return a strategic patch as upstream's errors quote it: its library drops nulls from parts that the object lacks."""
+    if not isinstance(changes, dict) or not isinstance(old, dict):
+        return changes
+    return {
+        name: item
+        if item is None
+        else _without_unmatched_nulls(old[name], item)
+        if name in old
+        else _without_nulls(item)
+        for name, item in changes.items()
+    }
+
+
+def _without_nulls(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _strategic_error(problem: StrategicPatchError) -> ApiError:
@@ -232,7 +253,13 @@ def _read_wrapped(
     try:
         return read_value(target, value, duplicates, validation)
     except DecodeError:
+        pass
+    try:
         return read_value(target, cast("Document", wrapped(target.type_name, value)), duplicates, validation)
+    except DecodeError as problem:
+        if str(problem).startswith("illegal base64 data"):
+            raise DecodeError(f"error decoding from json: {problem}") from problem
+        raise
 
 
 def _unfit(given: str, why: str) -> ApiError:

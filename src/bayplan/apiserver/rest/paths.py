@@ -55,7 +55,8 @@ def resolve(registry: ResourceRegistry, request: Request, group: str, version: s
     if rest[2:3] == ["proxy"]:
         # The remaining segments are the path that the pod or service receives.
         rest = rest[:3]
-    if not rest or len(rest) > 3 or "" in rest:
+    is_nameless = len(rest) == 3 and rest[1] == "" and "" not in (rest[0], rest[2])
+    if not rest or len(rest) > 3 or ("" in rest and not is_nameless):
         raise no_such_path()
     resource = registry.find(group, version, rest[0])
     if resource is None or (namespace and not resource.namespaced):
@@ -72,6 +73,9 @@ def resolve(registry: ResourceRegistry, request: Request, group: str, version: s
         raise no_such_path()
     if resource.namespaced and not namespace and (name or "list" not in resource.facts.verbs):
         raise no_such_path()
+    if is_nameless:
+        _verb(request, resource, namespace, "name", subresource)
+        raise bad_request("name must be provided")
     if watched and request.method != "GET":
         raise method_not_allowed()
     verb = "watch" if watched else _verb(request, resource, namespace, name, subresource)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from bayplan.apiserver.kinds.selectable_fields import canonical_field, custom_value, field_problem
+from bayplan.apiserver.model.errors import bad_request
 from bayplan.apiserver.model.requests import ListOptions, RequestInfo
 from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.model.selectors import FieldRequirement, parse_fields, parse_labels
@@ -81,11 +82,14 @@ def selection(info: RequestInfo, options: ListOptions) -> Selection:
     """Return the selection of a list or watch. Field requirements on name and namespace become `name` and `namespace`.
 
     Raises:
-        ApiError: a selector cannot be parsed.
+        ApiError: a selector cannot be parsed, or does not select the object that the path names.
     """
     table = info.resource.table
     labels = parse_labels(options.label_selector)
     requirements = parse_fields(options.field_selector, lambda field: field_problem(info.resource, field))
+    named = [each for each in requirements if each.field == "metadata.name" and not each.negated]
+    if info.name and requirements and all(each.value != info.name for each in named):
+        raise bad_request("fieldSelector metadata.name doesn't match requested name")
     namespace, name, rest = info.namespace, info.name, []
     for requirement in requirements:
         field = canonical_field(table, requirement.field)
