@@ -75,3 +75,19 @@ def test_every_document_of_the_openapi_index_is_served(client: Client) -> None:
         if path.count("/") < 2 and path != "api/v1":
             assert list(document["paths"]) == [f"/{path}/"]
     assert answer(client, "/openapi/v3/apis/nope").status == 404
+
+
+def test_metrics_of_checks_are_empty_before_the_first_check(client: Client) -> None:
+    assert answer(client, "/metrics/slis").body == b""
+
+
+def test_the_start_and_the_uptime_are_written_as_go_writes_them(client: Client) -> None:
+    # The API started on Thursday, 1 January 2026, at midnight.
+    client.seconds += 3 * 3600 + 4 * 60 + 5
+    text = answer(client, "/statusz").body.decode()
+    assert "\nStarted: Thu Jan  1 00:00:00 UTC 2026\nUp: 3 hr 04 min 05 sec\n" in text
+
+
+def test_the_uptime_is_0_if_the_clock_is_set_back(client: Client) -> None:
+    client.seconds -= 100
+    assert "\nUp: 0 hr 00 min 00 sec\n" in answer(client, "/statusz").body.decode()

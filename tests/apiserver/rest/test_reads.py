@@ -316,3 +316,15 @@ def test_a_long_list_is_json_if_the_client_accepts_it(client: Client) -> None:
         assert isinstance(answer, Response)
         formats.append(answer.content_type)
     assert formats == ["application/vnd.kubernetes.protobuf"] * 2 + ["application/json"]
+
+
+def test_a_list_by_name_is_paged_across_namespaces_but_not_in_one() -> None:
+    client = Client()
+    for namespace in ("a", "b"):
+        client.call("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+        client.call("POST", f"/api/v1/namespaces/{namespace}/configmaps", {"metadata": {"name": "x"}})
+    named = "?fieldSelector=metadata.name=x&limit=1"
+    first = client.call("GET", f"/api/v1/configmaps{named}")
+    second = client.call("GET", f"/api/v1/configmaps{named}&continue={first.at('metadata.continue')}")
+    assert [first.at("items.0.metadata.namespace"), second.at("items.0.metadata.namespace")] == ["a", "b"]
+    assert client.call("GET", f"/api/v1/namespaces/a/configmaps{named}").at("metadata.continue") is None

@@ -179,17 +179,17 @@ def _compacted(options: ListOptions, start: str) -> ApiError:
     return ApiError(410, _TOKEN_TOO_OLD, metadata={"continue": token})
 
 
-def _selected(chosen: Selection, found: list[Item], limit: int) -> tuple[list[Item], int]:
+def _selected(chosen: Selection, found: list[Item], limit: int, only: bool) -> tuple[list[Item], int]:
     """Return the first `limit` selected items, or all if it is 0, and the number of items after them.
 
-    As in upstream, these count even if they are not selected, except in a list of one item by name.
+    As in upstream, these count even if they are not selected, unless there can be `only` one: by name in a namespace.
     """
     items = []
     for index, item in enumerate(found, 1):
         if chosen.matches(item):
             items.append(item)
             if len(items) == limit:
-                return items, 0 if chosen.name else len(found) - index
+                return items, 0 if only else len(found) - index
     return items, 0
 
 
@@ -199,7 +199,8 @@ def _page(info: RequestInfo, chosen: Selection, found: list[Item], revision: int
     if chosen.is_everything:
         rest, items = max(len(found) - limit, 0), found[:limit] if limit else found
     else:
-        items, rest = _selected(chosen, found, limit)
+        only = bool(chosen.name) and bool(info.namespace or not info.resource.namespaced)
+        items, rest = _selected(chosen, found, limit, only)
     if not limit or not rest:
         return Page(items, revision)
     last = items[-1]

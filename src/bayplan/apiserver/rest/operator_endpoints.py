@@ -24,6 +24,9 @@ _VERSIONS = ("v1alpha1", "v1beta1")
 _PLAIN_TEXT = "text/plain"
 _TEXT = f"{_PLAIN_TEXT}; charset=utf-8"
 _METRICS_TEXT = f"{_PLAIN_TEXT}; version=0.0.4; charset=utf-8; escaping=underscores"
+# Go's names, whatever the locale.
+_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _WARNING = (
     "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for "
     "debugging purposes only."
@@ -50,13 +53,15 @@ class OperatorEndpoints:
         self._checked.update((name, kind) for name in names)
 
     def metrics(self) -> Response:
-        """Return the metrics of the health checks that were made."""
+        """Return the metrics of the health checks that were made; nothing before the first."""
         found = sorted(self._checked.items())
+        if not found:
+            return Response(200, b"", _METRICS_TEXT)
         lines = [
-            f"# HELP {_GAUGE} [STABLE] This metric records the result of a single healthcheck.",
+            f"# HELP {_GAUGE} [STABLE] 1 if the last check with this name succeeded.",
             f"# TYPE {_GAUGE} gauge",
             *(f'{_GAUGE}{{name="{name}",type="{kind}"}} 1' for (name, kind), _ in found),
-            f"# HELP {_COUNTER} [STABLE] This metric records the results of all healthcheck.",
+            f"# HELP {_COUNTER} [STABLE] Number of checks by name and result.",
             f"# TYPE {_COUNTER} counter",
             *(f'{_COUNTER}{{name="{name}",status="success",type="{kind}"}} {times}' for (name, kind), times in found),
         ]
@@ -82,10 +87,9 @@ class OperatorEndpoints:
         head: Document = {"kind": kind, "apiVersion": f"{_GROUP}/{version}", "metadata": {"name": "apiserver"}}
         if kind == FLAGS:
             return {**head, "flags": self._flags()}
-        started = datetime.fromtimestamp(self._started, UTC)
         return {
             **head,
-            "startTime": f"{started:%Y-%m-%dT%H:%M:%SZ}",
+            "startTime": f"{self._start:%Y-%m-%dT%H:%M:%SZ}",
             "uptimeSeconds": self._uptime(),
             **_versions(),
             "paths": list(_PATHS),
@@ -97,9 +101,10 @@ class OperatorEndpoints:
             return head + "".join(f"{name}: {value}\n" for name, value in self._flags().items())
         minutes, seconds = divmod(self._uptime(), 60)
         hours, minutes = divmod(minutes, 60)
-        versions = _versions()
+        versions, start = _versions(), self._start
+        day = f"{_WEEKDAYS[start.weekday()]} {_MONTHS[start.month - 1]} {start.day:>2}"
         return (
-            f"{head}\nStarted: {datetime.fromtimestamp(self._started, UTC):%a %b %d %H:%M:%S UTC %Y}\n"
+            f"{head}\nStarted: {day} {start:%H:%M:%S UTC %Y}\n"
             f"Up: {hours} hr {minutes:02} min {seconds:02} sec\n"
             f"Go version: {versions['goVersion']}\n"
             f"Binary version: {versions['binaryVersion']}\n"
@@ -108,7 +113,12 @@ class OperatorEndpoints:
         )
 
     def _uptime(self) -> int:
-        return int(self._backend.clock() - self._started)
+        """Return the seconds since the start; 0 if the clock was set back."""
+        return max(int(self._backend.clock() - self._started), 0)
+
+    @property
+    def _start(self) -> datetime:
+        return datetime.fromtimestamp(self._started, UTC)
 
     def _flags(self) -> dict[str, str]:
         """Return the flags that make kube-apiserver behave like this server, sorted by name."""

@@ -203,20 +203,23 @@ def _strategic_patched(target: Target, whole: Document, body: bytes, validation:
         value = whole if changes is None else strategic_merge(target.type_name, whole, changes)
     except StrategicPatchError as problem:
         raise _strategic_error(problem) from problem
-    quoted = go_map(_without_unmatched_nulls(whole, changes or {}))
+
+    def unfit(why: str) -> ApiError:
+        return _unfit(go_map(_without_unmatched_nulls(whole, changes or {})), why)
+
     why = unstructured_problem(target.type_name, value)
     if why:
-        raise _unfit(quoted, why)
+        raise unfit(why)
     if target.type_name == revision_data.TYPE:
         value = revision_data.rewritten(value)
     try:
         new, problems = _read_wrapped(target, value, [], validation)
     except DecodeError as unreadable:
-        raise _unfit(quoted, str(unreadable)) from unreadable
+        raise unfit(str(unreadable)) from unreadable
     # The converter of Go maps, unlike the decoder of JSON, sorts its errors.
     problems = [*(duplicates if validation != "Ignore" else ()), *sorted(problems)]
     if problems and validation == "Strict":
-        raise _unfit(quoted, f"strict decoding error: {', '.join(problems)}")
+        raise unfit(f"strict decoding error: {', '.join(problems)}")
     return new, problems
 
 
