@@ -72,7 +72,8 @@ class MetricsEndpoints:
         if request.method not in ("GET", "HEAD") or "watch" in request.query:
             raise method_not_allowed()
         is_pod = rest[0] == "pods"
-        form = negotiate(request.headers.get("accept", ""), pretty=wants_indentation(request.query, request.headers))
+        pretty = wants_indentation(request.query, request.headers)
+        form = negotiate(request.headers.get("accept", ""), json_first=True, pretty=pretty)
         if len(rest) == 2:
             table, key = ("pods", (namespace, rest[1])) if is_pod else ("nodes", ("", rest[1]))
             found = self._backend.find(table, *key)
