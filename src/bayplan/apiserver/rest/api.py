@@ -6,7 +6,6 @@ accepts.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
@@ -55,6 +54,7 @@ from bayplan.apiserver.rest.options import (
 )
 from bayplan.apiserver.rest.paths import OF_RUNNING_PODS, check_name, is_long_running, resolve, split_path
 from bayplan.apiserver.rest.pod_template_cache import PodTemplateCache
+from bayplan.apiserver.rest.reaching import reaches
 from bayplan.apiserver.rest.selection import selection
 from bayplan.apiserver.rest.service_tokens import create_token
 from bayplan.apiserver.rest.warning_headers import delete_warnings, deprecation_warning, warning_headers
@@ -69,8 +69,6 @@ _MAX_BINARY_ITEMS = 500
 """Most items of a list in protobuf, if the client also accepts JSON, which is stored ready to send. An item takes 0.15 ms."""
 _NOT_CACHED = ("events",)
 """Tables that upstream's watch cache leaves out."""
-_WAIT_FOR_REVISION = 3.0
-_WAIT_STEP = 0.05
 _REVIEW_GROUPS = ("authentication.k8s.io", "authorization.k8s.io")
 _VIRTUAL = ("binding", "eviction", "token")
 
@@ -296,19 +294,15 @@ class Api:
         """Wait until the store has the revision that a list or get requests.
 
         Raises:
-            ApiError: the store does not reach the revision within `_WAIT_FOR_REVISION` seconds.
+            ApiError: the store does not reach the revision within `WAIT_FOR_REVISION` seconds.
         """
         if not listing.is_ahead(self.backend, options):
             return
         if info.resource.table in _NOT_CACHED:
             raise listing.too_large(options.resource_version or 0, self.backend.store.revision, retry=False)
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + _WAIT_FOR_REVISION
-        while loop.time() < deadline:
-            await asyncio.sleep(_WAIT_STEP)
-            if not listing.is_ahead(self.backend, options):
-                return
-        raise listing.too_large(options.resource_version or 0, self.backend.store.revision)
+        wanted = options.resource_version or 0
+        if not await reaches(self.backend, wanted):
+            raise listing.too_large(wanted, self.backend.store.revision)
 
     def _get(self, info: RequestInfo, request: Request, form: Form) -> Response:
         resource = info.resource

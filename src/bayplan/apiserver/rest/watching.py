@@ -19,6 +19,7 @@ from bayplan.apiserver.model.requests import ListOptions, RequestInfo
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.listing import too_large
 from bayplan.apiserver.rest.negotiation import Form
+from bayplan.apiserver.rest.reaching import reaches
 from bayplan.apiserver.rest.rendering import encode_document, event_frame, render_error, render_item, watch_form
 from bayplan.apiserver.rest.selection import Selection
 from bayplan.apiserver.rest.writing import zero_document
@@ -35,8 +36,6 @@ _ZERO_ANNOTATIONS = {"apps/daemonsets": {TEMPLATE_GENERATION: "0"}}
 """Annotations of bookmarks that represent fields of Go's internal type, by table."""
 _BEFORE_TIMEOUT = 2.0
 _MIN_TIMEOUT = 1800
-_WAIT_FOR_REVISION = 3.0
-"""Seconds that a watch with initial events waits until the store has its revision."""
 _SLICE = 500
 _FAREWELL = "k8s.io/initial-events-end"
 
@@ -88,30 +87,31 @@ class Watch:
 
     async def frames(self) -> AsyncIterator[bytes]:
         """Yield pieces of the body until the watch ends."""
+        seconds = self._options.timeout_seconds or self._request_timeout
+        deadline = asyncio.get_running_loop().time() + (seconds if seconds else _MIN_TIMEOUT)
         try:
-            async for piece in self._begin():
+            async for piece in self._begin(deadline):
                 yield piece
             if not self._ended:
-                async for piece in self._follow():
+                async for piece in self._follow(deadline):
                     yield piece
         finally:
             self._stop()
 
-    async def _begin(self) -> AsyncIterator[bytes]:
+    async def _begin(self, deadline: float) -> AsyncIterator[bytes]:
         """Start listening to the store, and yield the initial objects or queue the writes since a revision."""
         store, options = self._backend.store, self._options
         since, initial = options.resource_version, options.send_initial_events
         wants_items = initial if initial is not None else not since
         aspect = self._selection.aspect
+        if initial and not await reaches(self._backend, since or 0, deadline):
+            self._ended = True
+            problem = too_large(since or 0, store.revision)
+            yield event_frame("ERROR", render_error(problem, self._form), self._form)
+            return
+        # Listen only now: the list below contains the writes during the wait.
         self._token = store.listen(self._resource.table, self._on_write, self._on_gap, aspect=aspect)
         if wants_items:
-            if initial and (since or 0) > store.revision:
-                await asyncio.sleep(_WAIT_FOR_REVISION)
-                if (since or 0) > store.revision:
-                    self._ended = True
-                    problem = too_large(since or 0, store.revision)
-                    yield event_frame("ERROR", render_error(problem, self._form), self._form)
-                    return
             items = [
                 item for item in store.between(self._resource.table, self._selection.namespace)
                 if self._selection.matches(item)
@@ -144,11 +144,9 @@ class Watch:
             yield self._error(problem)
         self._seen = max(self._seen, min(since, store.revision))
 
-    async def _follow(self) -> AsyncIterator[bytes]:
-        """Yield events until the timeout, a gap in history, or a full buffer."""
+    async def _follow(self, deadline: float) -> AsyncIterator[bytes]:
+        """Yield events until the deadline, a gap in history, or a full buffer."""
         loop = asyncio.get_running_loop()
-        seconds = self._options.timeout_seconds or self._request_timeout
-        deadline = loop.time() + (seconds if seconds else _MIN_TIMEOUT)
         next_bookmark = self._next_bookmark(loop.time(), deadline)
         while True:
             if self._buffer:

@@ -1,0 +1,41 @@
+"""Watches with initial events whose revision the store does not have yet."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from time import monotonic
+
+from bayplan.apiserver.rest.messages import Request, Stream, parse_query
+from tests.apiserver.client import PODS, Client, collect, pod
+from tests.apiserver.rest.test_reads import reported
+
+_QUERY = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1"
+
+
+async def _watch(client: Client, ahead: int, *created: str) -> list[object]:
+    """Return the events of a watch from a revision ahead of the store's; the pods are created after 0.1 seconds."""
+    query = parse_query(f"{_QUERY}&resourceVersion={client.store.revision + ahead}")
+    stream = await client.api.handle(Request("GET", PODS, query))
+    assert isinstance(stream, Stream)
+    task = asyncio.ensure_future(collect(stream))
+    await asyncio.sleep(0.1)
+    for name in created:
+        await client.api.handle(Request("POST", PODS, {}, {}, json.dumps(pod(name)).encode()))
+    return await task
+
+
+def test_a_watch_continues_as_soon_as_the_store_has_its_revision() -> None:
+    start = monotonic()
+    events = asyncio.run(_watch(Client(), 2, "a", "b", "c"))
+    assert reported(events) == [("ADDED", "a"), ("ADDED", "b"), ("ADDED", "c"), ("BOOKMARK", None)]
+    assert monotonic() - start < 2
+
+
+def test_a_watch_whose_revision_is_not_reached_ends_with_an_error_at_its_timeout() -> None:
+    start = monotonic()
+    [event] = asyncio.run(_watch(Client(), 1000, "a"))
+    assert 0.9 < monotonic() - start < 2
+    assert isinstance(event, dict)
+    assert (event["type"], event["object"]["code"]) == ("ERROR", 504)
+    assert event["object"]["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"
