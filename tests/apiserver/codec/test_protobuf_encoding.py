@@ -7,7 +7,7 @@ import pytest
 from bayplan.apiserver.codec.protobuf import decode_envelope, decode_message
 from bayplan.apiserver.codec.protobuf_encoding import encode_event, encode_object
 from bayplan.apiserver.codec.shape import shape_of
-from bayplan.apiserver.rest.negotiation import error_form, negotiate
+from bayplan.apiserver.rest.negotiation import PLAIN, Form, error_form, negotiate
 from bayplan.apiserver.schema.facts import api_facts
 from tests.apiserver.client import Document
 
@@ -94,6 +94,29 @@ def test_the_first_acceptable_format_is_chosen(accept: str, want: str) -> None:
         assert error_form(accept, pretty=False).media_type == want
 
 
-def test_json_comes_first_where_protobuf_takes_too_long() -> None:
-    assert negotiate(f"{PROTOBUF},application/json", json_first=True).media_type == "application/json"
-    assert negotiate(PROTOBUF, json_first=True).media_type == PROTOBUF
+_METADATA = "as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+
+@pytest.mark.parametrize(
+    ("accept", "want"),
+    [
+        pytest.param(PROTOBUF, Form(PROTOBUF), id="only protobuf"),
+        pytest.param(f"{PROTOBUF},application/json", PLAIN, id="also JSON"),
+        pytest.param(f"{PROTOBUF},*/*", PLAIN, id="also anything"),
+        pytest.param(f"{PROTOBUF},application/yaml", Form(PROTOBUF), id="also YAML"),
+        pytest.param(f"{PROTOBUF},application/yaml,application/json", PLAIN, id="also YAML and JSON"),
+        pytest.param(f"{PROTOBUF},application/json;{_METADATA}", Form(PROTOBUF), id="also metadata as JSON"),
+        pytest.param(
+            f"{PROTOBUF};{_METADATA},application/json",
+            Form(PROTOBUF, "PartialObjectMetadata", wanted="PartialObjectMetadataList"),
+            id="metadata, also objects as JSON",
+        ),
+        pytest.param(
+            f"{PROTOBUF};{_METADATA},application/json,application/json;{_METADATA}",
+            Form("application/json", "PartialObjectMetadata", wanted="PartialObjectMetadataList"),
+            id="metadata, also as JSON",
+        ),
+    ],
+)
+def test_json_of_the_same_kind_replaces_protobuf_that_takes_too_long(accept: str, want: Form) -> None:
+    assert negotiate(accept, json_first=True) == want

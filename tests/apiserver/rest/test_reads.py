@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from bayplan.apiserver.rest.messages import Request, Response, Stream, parse_query
+from bayplan.apiserver.rest.messages import Request, Stream, parse_query
 from bayplan.apiserver.rest.negotiation import PLAIN, negotiate
 from tests.apiserver.client import PODS, Client, Document, collect, names, pod
 
@@ -293,29 +293,6 @@ def test_custom_resources_are_pruned_defaulted_and_removed_with_their_definition
     assert strategic.status == 415
     client.delete(f"{definitions}/boxes.example.com")
     assert client.get(boxes).status == 404
-
-
-def test_discovery_is_protobuf_for_clients_that_accept_it_first(client: Client) -> None:
-    protobuf = "application/vnd.kubernetes.protobuf"
-    for path in ("/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1"):
-        request = Request("GET", path, {}, {"accept": protobuf}, b"")
-        answer = asyncio.run(client.api.handle(request))
-        assert isinstance(answer, Response)
-        assert (answer.content_type, answer.body[:4]) == (protobuf, b"k8s\0")
-        assert client.get(path, accept=f"application/json, {protobuf}").body == client.get(path).body
-
-
-def test_a_long_list_is_json_if_the_client_accepts_it(client: Client) -> None:
-    accept = "application/vnd.kubernetes.protobuf,application/json"
-    request = Request("GET", "/api/v1/configmaps", {}, {"accept": accept}, b"")
-    formats = []
-    for added in (0, 500, 1):
-        for _ in range(added):
-            client.post("/api/v1/namespaces/default/configmaps", {"metadata": {"generateName": "c-"}})
-        answer = asyncio.run(client.api.handle(request))
-        assert isinstance(answer, Response)
-        formats.append(answer.content_type)
-    assert formats == ["application/vnd.kubernetes.protobuf"] * 2 + ["application/json"]
 
 
 def test_a_list_by_name_is_paged_across_namespaces_but_not_in_one() -> None:

@@ -85,6 +85,17 @@ def _is_virtual(info: RequestInfo) -> bool:
     return info.resource.group in _REVIEW_GROUPS or info.resource.name == "bindings" or info.subresource in _VIRTUAL
 
 
+def _negotiate(info: RequestInfo, request: Request, *, json_first: bool = False) -> Form:
+    return negotiate(
+        request.headers.get("accept", ""),
+        is_list=info.verb in ("list", "watch"),
+        tables=not _is_virtual(info) and info.subresource != "log",
+        json_first=json_first,
+        untyped=info.resource.custom is not None,
+        pretty=wants_indentation(request.query, request.headers),
+    )
+
+
 class Api:
     """The REST API of a backend.
 
@@ -156,14 +167,7 @@ class Api:
             return Route(self.backend.registry.changes, info, PLAIN)
         if info.verb == "patch":
             patching.check_patch_type(request)
-        form = negotiate(
-            request.headers.get("accept", ""),
-            is_list=info.verb in ("list", "watch"),
-            tables=not _is_virtual(info) and info.subresource != "log",
-            json_first=info.resource.custom is not None,
-            pretty=wants_indentation(request.query, request.headers),
-        )
-        return Route(self.backend.registry.changes, info, form)
+        return Route(self.backend.registry.changes, info, _negotiate(info, request))
 
     async def _perform(self, route: Route, request: Request) -> Response | Stream:
         info, form = route.info, route.form
@@ -253,7 +257,8 @@ class Api:
         chosen = selection(info, options)
         read_revision(request.query.get("resourceVersion", ""))
         # Upstream negotiates a watch twice: as an object, like other requests, and here as a stream.
-        form = negotiate(request.headers.get("accept", ""), stream=True, is_list=True, json_first=True)
+        untyped = resource.custom is not None
+        form = negotiate(request.headers.get("accept", ""), stream=True, is_list=True, json_first=True, untyped=untyped)
         include = rendering.included(request.query.get("includeObject")) if form.kind == "Table" else "Metadata"
         timeout = 0.0 if options.timeout_seconds else request_timeout(request.query.get("timeout", ""))
         watch = Watch(self.backend, info, options, chosen, form, timeout, include)
@@ -273,7 +278,7 @@ class Api:
         await self._reach(info, options)
         page = listing.list_items(self.backend, info, options, chosen)
         if form.media_type == PROTOBUF and len(page.items) > _MAX_BINARY_ITEMS:
-            form = negotiate(request.headers.get("accept", ""), is_list=True, json_first=True)
+            form = _negotiate(info, request, json_first=True)
         body = rendering.render_page(self.backend, info, page, form, include)
         return Response(200, body, form.media_type, revision=page.revision)
 

@@ -275,6 +275,8 @@ def _require(media_type: str, accept: str) -> None:
 def _wants_aggregated(accept: str) -> bool:
     for clause in parse_accept(accept):
         parameters = clause.parameters
+        if "as" in parameters and not matches(clause.media_type, JSON):
+            continue  # Aggregated discovery is only available as JSON.
         if parameters.get("g") == "apidiscovery.k8s.io" and parameters.get("as") == "APIGroupDiscoveryList":
             return parameters.get("v") in _VERSIONS
         if clause.media_type in (*OBJECT_TYPES, "*/*") and not parameters:

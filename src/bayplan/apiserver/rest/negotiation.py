@@ -91,6 +91,7 @@ def negotiate(
     is_list: bool = False,
     tables: bool = True,
     json_first: bool = False,
+    untyped: bool = False,
     pretty: bool = False,
 ) -> Form:
     """Return the best format that a client accepts.
@@ -100,7 +101,8 @@ def negotiate(
         stream: whether the response is a watch.
         is_list: whether the request lists or watches objects, for which upstream's error names the types of watches, too.
         tables: whether the endpoint has tables.
-        json_first: whether protobuf comes last: for kinds that protobuf can't encode, and where encoding takes too long.
+        json_first: whether JSON replaces protobuf if the client accepts the same kind as JSON, as encoding takes too long.
+        untyped: whether complete objects have no protobuf, as custom objects and their scales in upstream.
         pretty: whether the client requests indentation.
 
     Raises:
@@ -113,16 +115,16 @@ def negotiate(
         offered: tuple[str, ...] = (*OBJECT_TYPES, *_STREAM_TYPES) if is_list else OBJECT_TYPES
         text = f"406: Not Acceptable\n\nAvailable representations: {', '.join(offered)}"
         raise ApiError(406, text, details={})
-    binary: Form | None = None
-    for clause in clauses:
-        form = _form(clause, stream, pretty)
-        if form is None or (form.kind == "Table" and (not tables or form.media_type == PROTOBUF)):
+    forms = [form for each in clauses if (form := _form(each, stream, pretty)) is not None]
+    for form in forms:
+        if form.kind == "Table" and (not tables or form.media_type == PROTOBUF):
             continue
-        if form.media_type != PROTOBUF or not json_first:
-            return form
-        binary = binary or form
-    if binary is not None:
-        return binary
+        if form.media_type == PROTOBUF and untyped and not form.kind:
+            continue
+        if form.media_type == PROTOBUF and json_first:
+            same = msgspec.structs.replace(form, media_type=JSON)
+            return next((each for each in forms if each == same), form)
+        return form
     # A watch is negotiated twice: first as an object, which can be YAML, then as a stream.
     offered = _STREAM_TYPES if stream and any(_form(each, False, pretty) for each in clauses) else OBJECT_TYPES
     raise ApiError(406, f"only the following media types are accepted: {', '.join(offered)}")
