@@ -73,7 +73,7 @@ class MetricsEndpoints:
             raise method_not_allowed()
         is_pod = rest[0] == "pods"
         pretty = wants_indentation(request.query, request.headers)
-        form = negotiate(request.headers.get("accept", ""), json_first=True, pretty=pretty)
+        form = negotiate(request.headers.get("accept", ""), untyped=True, pretty=pretty)
         if len(rest) == 2:
             table, key = ("pods", (namespace, rest[1])) if is_pod else ("nodes", ("", rest[1]))
             found = self._backend.find(table, *key)
