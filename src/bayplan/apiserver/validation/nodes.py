@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
-
-from bayplan.apiserver.model.errors import Cause, duplicate, forbidden_value, invalid_value, required
+from bayplan.apiserver.model.errors import Cause, duplicate, forbidden_value, invalid_value
 from bayplan.apiserver.validation.declared_features import declared_features
 from bayplan.apiserver.validation.engine import Causes, go_value, kind
 from bayplan.apiserver.validation.formats import cidr, parse_cidr
 from bayplan.apiserver.validation.internal_json import shown_as
+from bayplan.apiserver.validation.node_annotations import node_annotations
 from bayplan.apiserver.validation.resources import resource_amount
 from bayplan.apiserver.validation.tolerations import taints
-from bayplan.base.go_text.json import json_problem
 from bayplan.base.plain_data import Document, part, parts, texts
-from bayplan.objects.selectors import quote
 
 
 def _node_resources(node: Document, path: str, out: Causes) -> None:
@@ -39,34 +36,9 @@ def _pod_cidrs(node: Document, path: str, out: Causes) -> None:
             out.append(invalid_value("spec.podCIDRs", go_value(found), detail))
 
 
-_AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"
-_TAINTS = "scheduler.alpha.kubernetes.io/taints"
-
-
-def _node_annotations(node: Document, _path: str, out: Causes) -> None:
-    """Check the annotations that once held taints, and controllers whose pods the node avoids."""
-    annotations, here = part(node, "metadata", "annotations"), "metadata.annotations"
-    text = str(annotations.get(_TAINTS) or "")
-    if text:
-        problem = json_problem(text)
-        if problem:
-            out.append(invalid_value(here, quote(_TAINTS), problem))
-    text = str(annotations.get(_AVOID_PODS) or "")
-    if not text:
-        return
-    problem = json_problem(text)
-    if problem:
-        out.append(invalid_value(f"{here}.AvoidPods", quote(_AVOID_PODS), problem))
-        return
-    found = json.loads(text)
-    for index, entry in enumerate(parts(found, "preferAvoidPods") if isinstance(found, dict) else ()):
-        if not isinstance(part(entry, "podSignature").get("podController"), dict):
-            out.append(required(f"{here}.{_AVOID_PODS}[{index}].PodSignature"))
-
-
 def _node_update(new: Document, old: Document, out: Causes) -> None:
     spec, before = part(new, "spec"), part(old, "spec")
-    _node_annotations(new, "", out)
+    node_annotations(new, "", out)
     _node_resources(new, "", out)
     seen: list[Document] = []
     for index, address in enumerate(parts(part(new, "status"), "addresses")):
@@ -88,7 +60,7 @@ def _node_update(new: Document, old: Document, out: Causes) -> None:
 
 
 NODE = kind(
-    _node_annotations,
+    node_annotations,
     lambda node, _path, out: taints(part(node, "spec"), out),
     _node_resources,
     _pod_cidrs,

@@ -50,9 +50,14 @@ def tolerations(document: Document, path: str, out: Causes) -> None:
 
 def taints(document: Document, out: Causes) -> None:
     """Check the taints in a node's spec. Upstream reports them below `metadata.taints`."""
+    check_taints(parts(document, "taints"), "metadata.taints", out)
+
+
+def check_taints(node_taints: list[Document], path: str, out: Causes) -> None:
+    """Check the taints of a node."""
     seen: set[tuple[str, str]] = set()
-    for index, taint in enumerate(parts(document, "taints")):
-        here, key = f"metadata.taints[{index}]", str(taint.get("key") or "")
+    for index, taint in enumerate(node_taints):
+        here, key = f"{path}[{index}]", str(taint.get("key") or "")
         found, effect = str(taint.get("value") or ""), str(taint.get("effect") or "")
         out.extend(invalid_value(f"{here}.key", quote(key), problem) for problem in check_qualified_name(key))
         problems = check_label_value(found)

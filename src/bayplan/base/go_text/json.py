@@ -165,6 +165,28 @@ def json_problem(text: str) -> str:
     return ""
 
 
+def json_entries(text: str) -> list[tuple[str, str]]:
+    """Return the values in a valid JSON object or array as JSON texts, each with its key; `""` in an array.
+
+    It does not decode the values, which may nest deeply.
+    """
+    scanner, place = _Scanner(text, is_whole=True), _space(text, 0)
+    closing = "}" if text[place] == "{" else "]"
+    found = []
+    place = _space(text, place + 1)
+    while text[place] != closing:
+        key = ""
+        if closing == "}":
+            place, key = scanner.key(place)
+        place = _space(text, place)
+        end = scanner.value_end(place)
+        found.append((key, text[place:end]))
+        place = _space(text, end)
+        if text[place] == ",":
+            place = _space(text, place + 1)
+    return found
+
+
 def _space(text: str, place: int) -> int:
     match = _SPACE.match(text, place)
     assert match is not None
@@ -228,6 +250,12 @@ class _Scanner:
                 open_containers.pop()
             else:
                 return place
+
+    def key(self, place: int) -> tuple[int, str]:
+        """Return the position after the colon of a key, and the key."""
+        end = self._string_end(place)
+        found: str = json.loads(self._text[place:end])
+        return self._after_key(end), found
 
     def _after_key(self, place: int) -> int:
         place = _space(self._text, place)
