@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.apiserver.validation.custom_values import validate_custom
 from bayplan.apiserver.validation.value_formats import fits_format
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts
 from tests.apiserver.client import Client
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -222,3 +222,24 @@ def test_updates_and_statuses_of_custom_resources_are_validated() -> None:
     assert client.patch(f"{WIDGETS}/w", {"spec": {"size": 3}}).at("metadata.generation") == 2
     assert client.patch(f"{WIDGETS}/w/status", {"status": {"phase": "too long"}}).status == 422
     assert client.patch(f"{WIDGETS}/w/status", {"status": {"phase": "fine"}}).at("status.phase") == "fine"
+
+
+@pytest.mark.parametrize(
+    ("status", "want"),
+    [
+        pytest.param("text", 'Invalid value: "string":  in body must be of type object: "string"', id="text"),
+        pytest.param(5, 'Invalid value: "integer":  in body must be of type object: "integer"', id="a number"),
+        pytest.param([], 'Invalid value: "array":  in body must be of type object: "array"', id="a list"),
+        pytest.param(True, 'Invalid value: "boolean":  in body must be of type object: "boolean"', id="true"),
+        pytest.param({}, "Required value", id="without a required field"),
+        pytest.param({"phase": "x"}, "", id="valid"),
+    ],
+)
+def test_the_first_status_of_a_custom_resource_is_validated(status: object, want: str) -> None:
+    client, found = Client(), definition()
+    version = parts(part(found, "spec"), "versions")[0]
+    part(version, "schema", "openAPIV3Schema", "properties", "status")["required"] = ["phase"]
+    client.post(DEFINITIONS, found)
+    client.post(WIDGETS, widget({"size": 2}))
+    answer = client.patch(f"{WIDGETS}/w/status", {"status": status})
+    assert (answer.status, answer.at("details.causes.0.message") or "") == (422 if want else 200, want)

@@ -32,7 +32,7 @@ EMBEDDED = "x-kubernetes-embedded-resource"
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 
 
-def validate_custom(schema: Document, value: Document, old: object = None) -> list[Cause]:
+def validate_custom(schema: Document, value: object, old: object = None) -> list[Cause]:
     """Return the errors of an object against its schema, without errors of CEL rules.
 
     Args:
@@ -62,7 +62,8 @@ def validate_custom_status(schema: Document, new: Document, old: Document) -> li
     if "status" not in new:
         return []
     status = part(schema, "properties", "status")
-    causes = validate_custom(status, part(new, "status"), part(old, "status"))
+    # The complete values, not only objects: a status of another type is an error of its type.
+    causes = validate_custom(status, new["status"], old.get("status"))
     return [cause._replace(field=f"status.{cause.field}" if cause.field else "status") for cause in causes]
 
 
