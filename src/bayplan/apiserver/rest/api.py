@@ -12,6 +12,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from bayplan.apiserver.admission.outgoing import MAX_ATTEMPTS, Call, CallsNeededError, Session, awaits_answers
+from bayplan.apiserver.kinds.conversion import is_converted
 from bayplan.apiserver.model.errors import ApiError, bad_request, internal_error, not_found, object_details
 from bayplan.apiserver.model.requests import ListOptions, RequestInfo
 from bayplan.apiserver.rest import (
@@ -405,12 +406,18 @@ class Api:
         if listing.is_ahead(self.backend, options):
             raise listing.too_large(options.resource_version or 0, self.backend.store.revision)
         page = listing.list_items(self.backend, info, options, chosen)
+        if is_converted(info.resource):
+            # A webhook may have to convert the objects. The request is repeated then, so nothing may be deleted yet.
+            for item in page.items:
+                self.backend.document(info.resource, item)
         try:
             include = rendering.included(request.query.get("includeObject")) if form.kind == "Table" else "Metadata"
             body = rendering.render_page(self.backend, info, page, form, include)
-        finally:
+        except ApiError:
             # As in upstream, a list that can't be sent is refused after the deletion.
             deleting.delete_collection(self.backend, info, page.items, deletion)
+            raise
+        deleting.delete_collection(self.backend, info, page.items, deletion)
         headers = warning_headers(delete_warnings(self.backend, info, deletion))
         return Response(200, body, form.media_type, headers, self.backend.store.revision)
 
