@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from bayplan.apiserver.validation.claim_status import claim_status
+from bayplan.apiserver.validation.engine import Causes
 from tests.apiserver.client import Client, Document
 
 CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
@@ -63,3 +65,20 @@ def test_a_valid_device_selector_is_stored_and_changes_are_validated() -> None:
 def test_one_write_with_many_long_selectors_is_accepted() -> None:
     long = "&&".join(["true"] * 1_600)
     assert Client().post(CLAIMS, document("ResourceClaim", claim(*[long] * 32))).status == 201
+
+
+@pytest.mark.parametrize(
+    ("share", "want"),
+    [
+        pytest.param("6233c036-ec68-580c-856e-e4e57fdc8800", "", id="a valid identifier"),
+        pytest.param("x", "error validating uid: invalid UUID length: 1", id="too short"),
+        pytest.param("é" * 18, "error validating uid: invalid UUID format", id="the length is that of the bytes"),
+        pytest.param("é" * 36, "error validating uid: invalid UUID length: 72", id="too long in bytes"),
+    ],
+)
+def test_the_share_of_a_device_is_an_identifier(share: str, want: str) -> None:
+    causes: Causes = []
+    device: Document = {"driver": "d.example.com", "pool": "p", "device": "x", "shareID": share}
+    claim_status({"status": {"devices": [device]}}, {}, causes)
+    found = [each.message for each in causes if each.field == "status.devices[0].shareID"]
+    assert [text.rpartition('": ')[2] for text in found] == ([want] if want else [])

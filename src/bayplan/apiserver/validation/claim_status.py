@@ -105,8 +105,9 @@ def _share(device: Document, path: str, out: Causes) -> None:
 
 def _uid_problem(text: str) -> str:
     """Return what upstream's parser of UUIDs, which accepts more forms than one, reports about a text."""
-    if len(text) not in _UID_LENGTHS:
-        return f"error validating uid: invalid UUID length: {len(text)}"
+    length = len(text.encode(errors="surrogatepass"))
+    if length not in _UID_LENGTHS:
+        return f"error validating uid: invalid UUID length: {length}"
     if not _ANY_UID.fullmatch(text):
         return "error validating uid: invalid UUID format"
     return "" if _UID.fullmatch(text) else _NOT_NORMALIZED

@@ -219,7 +219,7 @@ def _defaults(schema: Document, path: str, out: Causes) -> None:
     """Report defaults that are invalid by their own schemas."""
     default = schema.get("default")
     if default is not None:
-        for cause in validate_custom({**schema, "default": None}, default):  # type: ignore[arg-type]
+        for cause in validate_custom({**schema, "default": None}, default):
             out.append(Cause(cause.reason, cause.message, f"{path}.default"))
     for name, inner, at in _children(schema, path):
         if name != "allOf":
