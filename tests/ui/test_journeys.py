@@ -76,6 +76,9 @@ def test_a_search_among_fifty_thousand_pods_has_a_shareable_url(fakes: Fakes, vi
     expect(visitor.page.locator("h1")).to_contain_text(
         f"{sum('trainer' in p.name for p in service.cluster.pods):,} of 50,000"
     )
+    # The count may be complete before the last letters are searched for.
+    visitor.page.wait_for_url("**/ui/pods?q=trainer")
+    visitor.still()
     visitor.page.get_by_role("columnheader", name="Attempts").get_by_role("button").click()
     visitor.still()
     assert visitor.place == "/ui/pods?q=trainer&sort=-attempts"
