@@ -261,9 +261,19 @@ def test_rows_are_examined_only_if_some_pod_has_a_lower_priority(lowest: int, ru
     found = preempt(scheduler, preemptor("2").obj())
     assert isinstance(cached_plan(scheduler, preemptor("2").obj()).dry_run, DryRun) == runs
     assert found.candidates == ({"n2": ("default/b",)} if runs else {})
+
+
+def test_the_lowest_priority_is_that_of_the_unfinished_pods_on_nodes() -> None:
+    scheduler = scheduler_of([node("n1", "9"), *(running(name, "1", prio) for name, prio in (("a", -5), ("b", 7)))])
+    state, found = scheduler.state, [scheduler.state.lowest_priority]
+    low = scheduler.pods["default/a"]
+    scheduler.handle(low, replace(low, status=replace(low.status, phase="Succeeded")), 0)
+    found.append(state.lowest_priority)
+    assert state.fork().lowest_priority == 7
     scheduler.handle(scheduler.pods["default/b"], None, 0)
-    assert scheduler.state.lowest_priority == lowest
-    scheduler.state.check_invariants()
+    found.append(state.lowest_priority)
+    assert found == [-5, 7, None]
+    state.check_invariants()
 
 
 def crowded_pod(random: Random, name: str, priority: int) -> Pod:

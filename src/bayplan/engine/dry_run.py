@@ -215,7 +215,8 @@ def find_candidates(
 
     If no pod has a lower priority, no row is examined.
     """
-    if plan.priority <= plan.state.lowest_priority:
+    lowest = plan.state.lowest_priority
+    if lowest is None or plan.priority <= lowest:
         nowhere, order = rows[:0], np.concatenate((rows[start:], rows[:start]))
         return Shortlist(nowhere, nowhere, _NO_CANDIDATES, [], lambda: [(unresolvable(NO_VICTIMS), order)])
     if not isinstance(plan.dry_run, DryRun):

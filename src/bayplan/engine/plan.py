@@ -135,7 +135,10 @@ class Plan:
         return self.state.footprint(pod, earlier_sums=earlier_sums)
 
     def _for_current_spec(self, result: R) -> R:
-        """Return the result of a plugin for the plan's current spec: adapted, or another one if plans may share it."""
+        """Return a plugin's result for the plan's current spec.
+
+        This is a shared result if there is one, a new one if other plans may use this one, or else this one, adapted.
+        """
         spec = self.specs[result.name]
         if spec.key == result.spec.key:
             return result
@@ -267,7 +270,8 @@ def score_over(plan: Plan, feasible: Bools, *, bare: bool = False) -> Plan:
     """
     state = plan.state.without_pods_and_images() if bare else plan.state
     scoring = Plan(plan.profile, plan.pod, state, RuleResults(state), plan.specs)
-    scoring.pre_scores = PreScores(plan.profile, plan.specs, plan.state)
+    if bare:
+        scoring.pre_scores = PreScores(plan.profile, plan.specs, plan.state)
     chosen = np.zeros(state.nodes.capacity, dtype=np.bool_)
     chosen[: len(feasible)] = feasible
     scoring.filtered.feasible, scoring.filtered.flags = chosen, chosen.view(np.uint8)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from bayplan.engine.cycle import first_failures
 from bayplan.engine.plan import Plan
 from bayplan.engine.queued_pod import QueuedPod
@@ -17,12 +15,10 @@ class RetryPredictor:
 
     Args:
         scheduler: the scheduler.
-        lowest_priority: returns the lowest priority of all running pods, or None if no pods run.
     """
 
-    def __init__(self, scheduler: Scheduler, lowest_priority: Callable[[], int | None]) -> None:
+    def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
-        self._lowest_priority = lowest_priority
         # The profiles whose PostFilter plugins are all built in, so that a pod's plan determines whether it fails.
         self._simple = {
             name
@@ -69,7 +65,7 @@ class RetryPredictor:
     def _may_preempt(self, plan: Plan) -> bool:
         if not plan.profile.post_filter or plan.pod.spec.preemption_policy == "Never":
             return False
-        lowest = self._lowest_priority()
+        lowest = self._scheduler.state.lowest_priority
         return lowest is not None and lowest < plan.priority
 
 

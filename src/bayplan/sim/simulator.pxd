@@ -2,7 +2,6 @@ cimport cython
 
 from bayplan.cluster.struct_layouts cimport ChangeEvent
 from bayplan.engine.scheduler cimport Scheduler
-from bayplan.sim.priority_census cimport PriorityCensus
 from bayplan.sim.struct_layouts cimport Counters, PodTimeline
 from bayplan.sim.timelines cimport Timelines
 from bayplan.sim.usage cimport UsageMeter
@@ -19,7 +18,6 @@ cdef class Simulator:
     cdef public Py_ssize_t _sequence, _changes, _all_tried_at, _progress_due
     cdef public Timelines _timelines
     cdef public UsageMeter _usage
-    cdef public PriorityCensus _census
     cdef object __weakref__
 
     cpdef void at(self, object time_ns, object operation) except *

@@ -27,7 +27,6 @@ from bayplan.sim.binding_problem import binding_problem, update_problem
 from bayplan.sim.emitted_events import EmittedEvents
 from bayplan.sim.operations import Apply, Cordon, Delete, Operation
 from bayplan.sim.perpetual import perpetual_workloads
-from bayplan.sim.priority_census import PriorityCensus
 from bayplan.sim.progress import Progress
 from bayplan.sim.relevance import affects_decisions
 from bayplan.sim.result import Counters, InputSummary, PodTimeline, SimulationResult
@@ -95,7 +94,6 @@ class Simulator:
         self._timelines = Timelines(cluster.store)
         self._usage = UsageMeter(scheduler.state, start_ns)
         self._events = EmittedEvents()
-        self._census = PriorityCensus()
         self.agents = Agents()
         self._connect_queue()
         self._stopped = ""
@@ -109,7 +107,7 @@ class Simulator:
     def _connect_queue(self) -> None:
         queue = self.scheduler.queue
         if isinstance(queue, EventDrivenQueue):
-            queue.retry_predictor = RetryPredictor(self.scheduler, self._census.lowest)
+            queue.retry_predictor = RetryPredictor(self.scheduler)
         if isinstance(queue, TracedQueue):
             queue.clock = lambda: self.now_ns
 
@@ -381,7 +379,6 @@ class Simulator:
         for change in changes:
             old, new = change.old, change.new
             self._timelines.record(old, new, now_ns)
-            self._census.record(old, new)
             if change.kind not in WATCHED_KINDS:
                 continue
             counters.events += 1

@@ -1,5 +1,4 @@
 cimport cython
-from libc.stdint cimport int64_t
 
 from bayplan.objects.struct_layouts cimport Pod
 from bayplan.state cimport pod_moves
@@ -12,9 +11,8 @@ cdef class ClusterState:
     cdef public dict pods
     cdef public list pods_on
     cdef public Columns columns
-    cdef public int64_t lowest_priority
     cdef public RowLog usage_log, node_log, pod_log
-    cdef public dict _classes
+    cdef public dict _classes, _priorities
     cdef public object _account, _largest_sum, small
     cdef object _journal, _footprints
     cdef object __weakref__

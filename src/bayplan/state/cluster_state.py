@@ -71,7 +71,6 @@ class ClusterState:
         counters: by row, the number of pods that match a selector or own an affinity term.
         catalog: other objects (Namespace, Service, PersistentVolumeClaim, ...) by kind.
         placements: if recorded, the placed (1) and removed (-1) pods, as (row, footprint, 1 or -1); else None.
-        lowest_priority: no pod on a node has a lower priority; not raised when pods are removed.
         small: whether all amounts and sums are at least 0 and below 2^46, so that arithmetic can't overflow.
         usage_log: the rows where pods were added or removed.
         node_log: the rows whose node was changed, added or removed.
@@ -100,7 +99,8 @@ class ClusterState:
         self._journal: list[Callable[[], object]] | None = None
         self._largest_sum = 0
         self.small = True
-        self.lowest_priority = (1 << 63) - 1
+        # The number of pods on nodes by priority.
+        self._priorities: dict[int, int] = {}
         self.columns = Columns()
         self._bind_columns()
 
@@ -226,6 +226,11 @@ class ClusterState:
         if self.placements is not None:
             self.placements.append((row, info.footprint, sign))
 
+    @property
+    def lowest_priority(self) -> int | None:
+        """Return the lowest priority of the pods on nodes; None if there are none."""
+        return min(self._priorities, default=None)
+
     def shift(self, info: PodInfo, row: int, sign: int) -> None:
         """Add (1) or remove (-1) a pod on a row. Only for this module and `PodMoves`; others call `place` and `remove_pod`.
 
@@ -234,14 +239,16 @@ class ClusterState:
         """
         if sign > 0:
             info.row = row
-            self.lowest_priority = min(self.lowest_priority, info.priority)
             self.pods[info.key] = self.pods_on[row][info.key] = info
         else:
             del self.pods[info.key], self.pods_on[row][info.key]
-        nodes = info.pod_class.nodes
+        nodes, priorities = info.pod_class.nodes, self._priorities
         nodes[row] = nodes.get(row, 0) + sign
         if not nodes[row]:
             del nodes[row]
+        priorities[info.priority] = priorities.get(info.priority, 0) + sign
+        if not priorities[info.priority]:
+            del priorities[info.priority]
         pod_moves.count_pod(self.columns, info, row, sign)
         self.usage_log.append(row)
 
@@ -378,7 +385,7 @@ class ClusterState:
         emptied.counters, emptied._classes = self.counters, self._classes
         emptied.usage_log, emptied.node_log, emptied.pod_log = self.usage_log, self.node_log, self.pod_log
         emptied._largest_sum, emptied.small = self._largest_sum, self.small
-        emptied.lowest_priority = self.lowest_priority
+        emptied._priorities = self._priorities
         emptied.nodes = copy.copy(self.nodes)
         emptied.nodes.images = ImageStates()
         emptied.usage = np.zeros_like(self.usage)
@@ -389,14 +396,15 @@ class ClusterState:
 
     def check_invariants(self) -> None:
         """Raise `InvariantError` if columns, pods and nodes contradict each other."""
-        expected = np.zeros_like(self.usage)
+        expected, priorities = np.zeros_like(self.usage), dict.fromkeys(self._priorities, 0)
         for key, info in self.pods.items():
+            priorities[info.priority] = priorities.get(info.priority, 0) + 1
             if info.key != key or self.pods_on[info.row].get(key) is not info:
                 raise InvariantError(f"pod {key} is not among the pods of its row {info.row}")
-            if info.priority < self.lowest_priority:
-                raise InvariantError(f"pod {key} has priority {info.priority}, less than {self.lowest_priority}")
             vector = info.footprint.vector
             expected[: len(vector), info.row] += vector
+        if priorities != self._priorities:
+            raise InvariantError(f"{priorities} pods by priority, but {self._priorities} are counted")
         if not np.array_equal(expected, self.usage):
             resource, row = (int(places[0]) for places in np.nonzero(expected != self.usage))
             raise InvariantError(
