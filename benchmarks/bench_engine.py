@@ -170,9 +170,22 @@ def cases(count: int) -> Iterator[Case]:
 
 def figures(size: str) -> Iterator[Figure]:
     """Yield decisions per second: first plugins at both levels of records, then the complete default profile."""
-    nodes_count, pods_count = (200, 400) if size == "small" else (5_000, 10_000)
+    small = size == "small"
+    nodes_count, pods_count = (200, 400) if small else (5_000, 10_000)
+    yield from _figures(nodes_count, cases(pods_count))
+    whole, sampled = default_profile_scheduler, default_scheduler
+    yield from _figures(
+        400 if small else 100_000,
+        [
+            Case("default profile, 50 templates in turn", whole, make_pods(2 * pods_count, 50)),
+            Case("default profile, 50 templates in turn, sampled", sampled, make_pods(2 * pods_count, 50)),
+        ],
+    )
+
+
+def _figures(nodes_count: int, rows: Iterable[Case]) -> Iterator[Figure]:
     nodes = make_nodes(nodes_count)
-    for case in cases(pods_count):
+    for case in rows:
         for level in case.levels:
             fastest, digest, note = float("inf"), "", ""
             for _ in range(TRIES):

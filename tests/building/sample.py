@@ -13,7 +13,7 @@ from building.compilers import Compiler
 from building.extensions import build
 from building.modules import SOURCE, Sources, all_variants
 
-BASE = ("__init__.py", "build.py", "go.pxd", "go_arithmetic.h", "go_arithmetic.py", "uncompiled.py")
+BASE = ("__init__.py", "build.py", "go.pxd", "go_arithmetic.h", "go_arithmetic.py")
 CHECK = ("__init__.py", "go_arithmetic_check.py", "go_arithmetic_check.pxd")
 INIT = '"""A sample."""\n\nfrom bayplan.base.build import install\n\ninstall()\n'
 FOLDER = Path(__file__).parent / "sample_sources"

@@ -11,8 +11,3 @@ cdef class Fit(Rule):
 
 @cython.locals(rule=Rule, row=Py_ssize_t, total=Py_ssize_t)
 cpdef Py_ssize_t failing(list rules, Py_ssize_t size) except -1
-
-cpdef int64_t released(const int64_t[::1] values) except? -1
-
-@cython.locals(row=Py_ssize_t, total=int64_t)
-cdef int64_t added(const int64_t[::1] values) noexcept nogil

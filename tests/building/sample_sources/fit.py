@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from bayplan.columns import Columns, Rule
 
 from bayplan.base import go_arithmetic as go
-
-if TYPE_CHECKING:
-    import cython
-else:
-    from bayplan.base import uncompiled as cython
 
 
 class Fit(Rule):
@@ -35,18 +28,4 @@ def failing(rules: list[Rule], size: int) -> int:
         for row in range(size):
             if rule.filter(row) != 0:
                 total += 1
-    return total
-
-
-def released(values: memoryview) -> int:
-    """Return the sum of the values, computed without the GIL."""
-    with cython.nogil:
-        return added(values)
-
-
-def added(values: memoryview) -> int:
-    """Return the sum of the values."""
-    total = 0
-    for row in range(values.shape[0]):
-        total += values[row]
     return total
