@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from bayplan.engine.plan import Plan
-from bayplan.engine.plan_cache import BYTES_PER_ROW, MAX_PROBATION, PlanCache
+from bayplan.engine.plan_cache import BYTES_PER_PLAN, BYTES_PER_ROW, MAX_PROBATION, PlanCache
 from bayplan.engine.rule_result import FilterResult, RuleResult, ScoreResult
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.node_info import NodeInfo
@@ -40,6 +40,10 @@ def make(*plugins: type[PerNodePlugin]) -> tuple[PlanCache, object]:
 def plan_of(cache: tuple[PlanCache, object], pod: Pod) -> Plan:
     plans, profile = cache
     return plans.plan_for(profile, pod)  # type: ignore[arg-type]
+
+
+def plan_bytes(state: ClusterState) -> int:
+    return BYTES_PER_PLAN + BYTES_PER_ROW * state.nodes.capacity
 
 
 def pod(name: str = "p", cpu: str = "1") -> PodBuilder:
@@ -165,24 +169,25 @@ def test_pods_with_one_spec_and_unique_labels_leave_few_plans_in_memory() -> Non
 
 def test_a_growing_cluster_leaves_room_for_fewer_plans_on_probation() -> None:
     scheduler = make_scheduler(in_tree=("NodeResourcesFit",), nodes=("n1",))
-    plans = PlanCache(scheduler.state, budget_bytes=8 * MAX_PROBATION * BYTES_PER_ROW * scheduler.state.nodes.capacity)
+    plans = PlanCache(scheduler.state, budget_bytes=8 * MAX_PROBATION * plan_bytes(scheduler.state))
     cache = (plans, scheduler.profiles["default-scheduler"])
-    before = len(alive())
+    before, small = len(alive()), plan_bytes(scheduler.state)
     found = []
     for number in range(2 * MAX_PROBATION + 1):
         if number == 2 * MAX_PROBATION:
             found.append(len(alive()) - before)
-            while scheduler.state.nodes.capacity < 8 * 64:
+            while plan_bytes(scheduler.state) < 2 * small:
                 scheduler.handle(None, make_node(f"more-{len(scheduler.state.nodes)}").obj(), 0)
         plan_of(cache, replace(pod().obj(), metadata=replace(pod().obj().metadata, labels={"app": f"a-{number}"})))
     found.append(len(alive()) - before)
-    assert found == [MAX_PROBATION, MAX_PROBATION // 8]
+    assert found == [MAX_PROBATION, MAX_PROBATION * small // plan_bytes(scheduler.state)]
+    assert found[1] < MAX_PROBATION // 2
 
 
 def test_the_oldest_templates_are_evicted_beyond_the_memory_budget() -> None:
     scheduler = make_scheduler(in_tree=("NodeResourcesFit",), nodes=("n1",))
     room = 10
-    plans = PlanCache(scheduler.state, budget_bytes=room * BYTES_PER_ROW * scheduler.state.nodes.capacity)
+    plans = PlanCache(scheduler.state, budget_bytes=room * plan_bytes(scheduler.state))
     cache = (plans, scheduler.profiles["default-scheduler"])
     before = len(alive())
     items = [pod(cpu=f"{number + 1}m").obj() for number in range(40)]

@@ -20,8 +20,9 @@ from bayplan.framework.profile import Profile
 from bayplan.objects.pod import Pod, PodSpec, ResourceRequirements
 from bayplan.state.cluster_state import ClusterState
 
+BYTES_PER_PLAN = 32 << 10
 BYTES_PER_ROW = 48
-"""Approximate size per row of a plan and the results that only it needs."""
+"""Approximate size of a plan and the results that only it needs: a fixed part, and a part per row."""
 
 MAX_PROBATION = 64
 """Maximum number of plans on probation: their signature occurred only once, so they must not evict the plans of templates.
@@ -127,7 +128,7 @@ class PlanCache:
 
     def _max_plans(self) -> int:
         """Return the number of plans that the budget allows, at least 8."""
-        return max(self._budget_bytes // (BYTES_PER_ROW * max(self._state.nodes.capacity, 1)), 8)
+        return max(self._budget_bytes // (BYTES_PER_PLAN + BYTES_PER_ROW * self._state.nodes.capacity), 8)
 
     def _compile(self, profile: Profile, pod: Pod, signing: tuple[Plugin[object], ...], signed: bool) -> Plan:
         """Compile a plan that shares specs with the latest plan of the same kind, or adapt that plan to the pod."""
