@@ -331,11 +331,3 @@ def test_post_filter_deletes_the_extended_resource_claim_of_an_earlier_attempt()
     text = "cannot schedule extended resource claim"
     assert world.filter(pod) == dict.fromkeys(("n1", "n2"), ("UnschedulableAndUnresolvable", text))
     assert post_filter(world, pod) == ("Unschedulable", "deletion of ResourceClaim completed")
-
-
-def test_pre_filter_result_is_cached_until_something_changes() -> None:
-    world = two_nodes(claim("c", request()))
-    first = world.start(claiming("c"))
-    assert world.start(claiming("c")) is first
-    world.put(device_slice("n3", [device("d0")]))
-    assert world.start(claiming("c")) != first

@@ -1,11 +1,8 @@
-"""The claims of one pod in one state of the cluster.
-
-All cycles of a pod use the same object until data on which it depends changes; until then, cached verdicts stay valid.
-"""
+"""The claims of one pod in one cycle."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -28,27 +25,23 @@ class CycleClaims:
     """The plugin's data about a pod's claims.
 
     Attributes:
-        token: identifies all data on which this object depends.
         claims: the claims of the pod's spec, then the special claim for extended resources.
         special: the special claim, or None.
         resources: the extended resources that the pod requests.
         available_on: for each claim, the nodes that can use its allocation; None for all.
         unready: the indexes of claims whose devices can't be bound, because of their conditions or a timeout.
-        expires_ns: when the next device times out; None for never.
         answer: the result of PreFilter.
         texts: the messages of verdicts.
         variants: the claims to allocate, by the resources that a node lacks.
     """
 
-    def __init__(self, token: Hashable, pod: Pod) -> None:
-        self.token = token
+    def __init__(self, pod: Pod) -> None:
         self.pod = pod
         self.claims: Sequence[ResourceClaim] = ()
         self.special: ResourceClaim | None = None
         self.resources: Sequence[str] = ()
         self.available_on: list[CompiledNodeSelector | None] = []
         self.unready: frozenset[int] = frozenset()
-        self.expires_ns: int | None = None
         self.answer: PreFilterResult | Status = SKIP
         self.texts = VerdictTexts()
         self.variants: dict[tuple[str, ...], Variant] = {}

@@ -139,7 +139,7 @@ class NodeAllocator:
         self._solutions: OrderedDict[bytes, NodeSolutions] = OrderedDict()
 
     @property
-    def version(self) -> tuple[int, int, int]:
+    def _version(self) -> tuple[int, int, int]:
         """Return a value that changes whenever classes, slices or taint rules may have changed."""
         catalog = self._catalog
         rules = catalog.version(DeviceTaintRule) if self._taint_rules else 0
@@ -147,7 +147,7 @@ class NodeAllocator:
 
     def refresh(self) -> None:
         """Apply the cluster's changes. Call it before `solutions` and `search`."""
-        version, node_log = self.version, self._cluster.node_log
+        version, node_log = self._version, self._cluster.node_log
         rows = node_log.since(self._node_position) if version == self._seen else None
         self._node_position = node_log.end
         if self._seen is None or version[1:] != self._seen[1:]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -70,12 +70,17 @@ NOT_FOUND = "not found"
 STATE_MISSING = 1 | ERROR_BIT
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DynamicResourcesSpec:
-    """The spec: the pod, or None for pods without claims, which share all results."""
+    """The spec: the pod, or None for pods without claims, which share all results.
+
+    Attributes:
+        cycle: the data about the pod's claims in its last cycle.
+    """
 
     key: Hashable
-    pod: Pod | None = field(compare=False)
+    pod: Pod | None
+    cycle: CycleClaims | None = None
 
 
 WITHOUT_CLAIMS = DynamicResourcesSpec((), None)
@@ -111,8 +116,6 @@ class DynamicResources(
         self._special_claims = ObjectGroups(catalog, ResourceClaim, owners_of_special_claim)
         self._binding_timeout_ns = given.binding_timeout_ns
         self._node_filter = NodeFilter(handle.cluster, self._allocator, classes)
-        # The data about the pod of the last cycle, by the key of its spec.
-        self._last_cycle: tuple[Hashable, CycleClaims | None] = None, None
         # Whether the profile runs PreFilter; without it, later extension points find no state.
         self._pre_filters = False
 
@@ -156,21 +159,11 @@ class DynamicResources(
         self._pre_filters = True
         if spec.pod is None:
             return SKIP
-        cycle = self._cycle(spec.key, spec.pod, state.now_ns)
+        self._allocator.refresh()
+        cycle = spec.cycle = CycleClaims(spec.pod)
+        self._prepare(cycle, state.now_ns)
         state.write(STATE_KEY, cycle)
         return cycle.answer
-
-    def _cycle(self, key: Hashable, pod: Pod, now_ns: int) -> CycleClaims:
-        """Return the data about a pod's claims: the same object until data on which it depends changes."""
-        self._allocator.refresh()
-        token = (self._tracker.version, self._allocator.version)
-        known = self._last_cycle[1] if self._last_cycle[0] == key else None
-        if known is not None and known.token == token and (known.expires_ns is None or now_ns <= known.expires_ns):
-            return known
-        cycle = CycleClaims(token, pod)
-        self._last_cycle = key, cycle
-        self._prepare(cycle, now_ns)
-        return cycle
 
     def _prepare(self, cycle: CycleClaims, now_ns: int) -> None:
         """Find and check the claims of a cycle, and set the result of PreFilter."""
@@ -235,7 +228,7 @@ class DynamicResources(
                     yield unresolvable(f"request {name}: device class {class_name} does not exist")
 
     def _check_conditions(self, cycle: CycleClaims, now_ns: int) -> None:
-        """Record the claims whose devices failed or missed their deadline, and the next deadline of the others."""
+        """Record the claims whose devices failed or missed their deadline."""
         unready = set[int]()
         for place, claim in enumerate(cycle.claims):
             failed = binding_failed(claim)
@@ -244,8 +237,6 @@ class DynamicResources(
             deadline_ns = None if failed else binding_deadline_ns(claim, self._binding_timeout_ns)
             if failed or (deadline_ns is not None and deadline_ns < now_ns):
                 unready.add(place)
-            elif deadline_ns is not None and (cycle.expires_ns is None or deadline_ns < cycle.expires_ns):
-                cycle.expires_ns = deadline_ns
         cycle.unready = frozenset(unready)
 
     def filter(self, spec: DynamicResourcesSpec, params: Params | None, rows: Rows) -> Codes:
@@ -321,10 +312,9 @@ class DynamicResources(
 
     def score(self, spec: DynamicResourcesSpec, params: Params | None, rows: Rows) -> Ints:
         """Score nodes by the rank of the alternatives that would be allocated for the claims of the current cycle."""
-        key, cycle = self._last_cycle
-        if cycle is None or key != spec.key or not self._prioritized_list:
+        if spec.cycle is None or not self._prioritized_list:
             return np.zeros(len(rows), dtype=np.int64)
-        return rows.select(self._node_filter.preferences(cycle))
+        return rows.select(self._node_filter.preferences(spec.cycle))
 
     def score_error(self, spec: DynamicResourcesSpec, params: Params | None) -> str:
         """Return an error if PreFilter did not run, as upstream does."""
