@@ -4,6 +4,9 @@ from libc.stdint cimport uint8_t
 from bayplan.engine.select_host cimport NodeSampling, Sample
 from bayplan.engine.filtered_rows cimport FilteredRows
 from bayplan.engine.plan cimport Plan
+from bayplan.engine.preparation cimport PreparationOutcome
+from bayplan.objects.struct_layouts cimport Pod
+from bayplan.state.cluster_state cimport ClusterState
 
 cdef class ScheduleResult:
     cdef public Py_ssize_t row, feasible_nodes, evaluated_nodes, rejected_row
@@ -13,19 +16,19 @@ cdef class ScheduleResult:
     cdef public Plan scored_by
     cdef public bint chose_nominated_node_alone, check_all
 
-@cython.locals(result=ScheduleResult)
+@cython.locals(result=ScheduleResult, state=ClusterState, pre=PreparationOutcome)
 cpdef ScheduleResult schedule_pod(
-    Plan plan, object pod, object cycle_state, object nominated_pods, object pick, NodeSampling sampling=*,
+    Plan plan, Pod pod, object cycle_state, object nominated_pods, object pick, NodeSampling sampling=*,
     object extenders=*,
 )
 
-@cython.locals(narrowed=bint, count=Py_ssize_t, may_fail=bint)
+@cython.locals(state=ClusterState, narrowed=bint, count=Py_ssize_t, may_fail=bint)
 cpdef object find_nodes_that_fit_pod(
     Plan plan, object nominated, object nominations, ScheduleResult result, NodeSampling sampling=*
 )
 
 @cython.locals(
-    nodes=Py_ssize_t, scoring=bint, wanted=Py_ssize_t, evaluated=Py_ssize_t, passes=uint8_t[::1], sample=Sample,
+    state=ClusterState, nodes=Py_ssize_t, scoring=bint, wanted=Py_ssize_t, evaluated=Py_ssize_t, passes=uint8_t[::1], sample=Sample,
     filtered=FilteredRows,
 )
 cdef void _search_sample(

@@ -116,7 +116,8 @@ class Keyframe:
         if not rule.normalizes:
             return raw
         ready(rule, (), self.state.columns)
-        if len(raw) > self.state.columns.count:
+        if len(raw) != self.state.columns.count:
+            # Nodes were added since then: the scale may hold data about each of the older rows.
             return np.array([rule.normalize(scale, score, row) for row, score in enumerate(raw.tolist())], np.int64)
         scores, normalized = np.zeros((2, self.state.columns.capacity), dtype=np.int64)
         scores[: len(raw)] = raw

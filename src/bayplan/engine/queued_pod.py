@@ -100,7 +100,8 @@ def priority_sort(queued: QueuedPod) -> int:
 
     The key is one number, because heaps compare numbers faster than pairs: a higher priority outweighs any age.
     """
-    priority = queued.pod.spec.priority
+    pod = queued.pod
+    priority = pod.spec.priority
     return queued.timestamp_ns - (priority << 64) if priority else queued.timestamp_ns
 
 

@@ -70,7 +70,8 @@ cdef class ScoreResult(RuleResult):
 
 cdef class RuleSet:
     cdef public list results, params
-    cdef object _shared, _point, _pre_type
+    cdef RuleResults _shared
+    cdef object _point, _pre_type
     cdef list _observing
     cdef bint _observes_only_nodes
     cdef RowLog _node_log
@@ -80,3 +81,6 @@ cdef class RuleSet:
 
     @cython.locals(moved=bint, epochs=Py_ssize_t, number=Py_ssize_t, result=RuleResult)
     cpdef bint refresh(self, object state, uint8_t[::1] feasible) except -1
+
+cdef class RuleResults:
+    cdef public object adapted, timer, node_log, _known, _state

@@ -4,11 +4,15 @@ from libc.stdint cimport int64_t
 
 from bayplan.base cimport go
 from bayplan.framework.rule cimport ScoreRule
+from bayplan.objects.struct_layouts cimport Pod, PodStatus
 from bayplan.plugins.scored_resources cimport ResourceScore, ScoredResource
 from bayplan.state.columns cimport Columns
 
 cdef int64_t HALF, MAX_IN_DOUBLES
 cdef Py_ssize_t FIRST_RESOURCE, CHUNK
+
+@cython.locals(status=PodStatus)
+cdef object resizes_of(Pod pod)
 
 cdef class Balance(ResourceScore):
     cdef bint _best_effort

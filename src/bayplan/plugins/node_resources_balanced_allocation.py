@@ -64,14 +64,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], Sc
 
     def sign_pod(self, pod: Pod) -> Hashable:
         """Return the data about resizes in the pod's status, or None."""
-        status = pod.status
-        if not status.container_statuses and not status.init_container_statuses and status.resources is None:
-            return None
-        containers = (*status.container_statuses, *status.init_container_statuses)
-        resized = tuple((item.name, item.resources, item.allocated_resources) for item in containers if item.resources)
-        if not resized and status.resources is None:
-            return None
-        return repr((resized, status.resources, status.allocated_resources, status.conditions))
+        return resizes_of(pod)
 
     def compile(self, pod: Pod, cluster: ClusterState) -> BalancedAllocationSpec:
         """Sum the pod's requests; containers without requests count as 0."""
@@ -106,6 +99,18 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], Sc
     def score_error(self, spec: BalancedAllocationSpec, params: Params | None) -> str:
         """Return an error if no resources are configured, as upstream does."""
         return "" if self._resources else "resources not found"
+
+
+def resizes_of(pod: Pod) -> str | None:
+    """Return the data about resizes in a pod's status, or None."""
+    status = pod.status
+    if not status.container_statuses and not status.init_container_statuses and status.resources is None:
+        return None
+    containers = (*status.container_statuses, *status.init_container_statuses)
+    resized = tuple([(item.name, item.resources, item.allocated_resources) for item in containers if item.resources])
+    if not resized and status.resources is None:
+        return None
+    return repr((resized, status.resources, status.allocated_resources, status.conditions))
 
 
 class Balance(ResourceScore):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
@@ -79,8 +79,8 @@ class DynamicResourcesSpec:
     """
 
     key: Hashable
-    pod: Pod | None
-    cycle: CycleClaims | None = None
+    pod: Pod | None = field(compare=False)
+    cycle: CycleClaims | None = field(default=None, compare=False)
 
 
 WITHOUT_CLAIMS = DynamicResourcesSpec((), None)
