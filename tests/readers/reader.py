@@ -47,10 +47,11 @@ def contradiction_in_nodes(document: Plain) -> str:
     """Return the contradiction between a node's requests and its number of pods, or the empty string."""
     for node in document["items"]:
         requested, allocatable, pods = node["requested"], node["allocatable"], node["pods"]
-        expected = {"pods": pods, "cpu": CPU_MILLI * pods, "memory": MEMORY_BYTES * pods}
+        # Resources that no pod requests are left out.
+        expected = {"pods": pods, "cpu": CPU_MILLI * pods, "memory": MEMORY_BYTES * pods} if pods else {}
         if requested != expected:
             return f"{node['name']} has {pods} pods, which request {expected}, and says {requested}"
-        if any(node["free"][name] != allocatable[name] - requested[name] for name in requested):
+        if any(free != allocatable[name] - requested.get(name, 0) for name, free in node["free"].items()):
             return f"{node['name']}: free is not allocatable without requested"
     return ""
 
