@@ -130,7 +130,7 @@ class NodeSampling:
         if found > wanted:
             # The last node only shows that the search can end.
             found, visited = wanted, visited - 1
-        sample.count, sample.visited = found, visited
+        sample.count, sample.visited = int(found), int(visited)
         return sample
 
     def advance(self, processed: int, count: int) -> None:
