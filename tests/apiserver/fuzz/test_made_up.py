@@ -11,7 +11,7 @@ from bayplan.apiserver.rest.loading import load_documents
 from bayplan.apiserver.rest.messages import Request, Response, Stream, parse_query
 from bayplan.formats.manifest import PlainObject
 from tests.apiserver.client import Client
-from tests.apiserver.fuzz.expected import problem_with, seeded
+from tests.apiserver.fuzz.expected import documents_of, problem_with, seeded
 from tests.apiserver.fuzz.made_up import MadeUp, Source
 
 
@@ -37,3 +37,8 @@ def test_generated_requests_get_valid_responses(version: str) -> None:
 
     assert [text for text in asyncio.run(run()) if text] == []
     client.store.check_invariants()
+
+
+def test_requests_are_generated_from_all_groups_and_versions() -> None:
+    paths = {path for document in documents_of(Client()) for path in document["paths"]}  # type: ignore[attr-defined]
+    assert {"/api/v1/namespaces/{namespace}/pods", "/apis/apps/v1/namespaces/{namespace}/deployments"} <= paths
