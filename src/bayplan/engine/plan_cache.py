@@ -48,7 +48,7 @@ class PlanCache:
             second pod had its signature.
     """
 
-    def __init__(self, state: ClusterState, *, budget_bytes: int = 1024 << 20) -> None:
+    def __init__(self, state: ClusterState, *, budget_bytes: int = 1 << 30) -> None:
         self.compiled = 0
         self.shared = 0
         self.adapted = 0
