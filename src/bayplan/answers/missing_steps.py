@@ -38,6 +38,7 @@ def missing_steps(diagnosis: PodDiagnosis, trial: Trial) -> Iterator[Step]:
             "VolumeBinding",
             adds=(*volumes.adds, *devices.adds),
             edit_pod=devices.edit_pod,
+            parts=(volumes.text, devices.text),
         )
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
+from bayplan.analysis.filter_matrix import FIT
 from bayplan.analysis.units import format_list
-from bayplan.answers.displaced_pods import stays_on_node
+from bayplan.answers.displaced_pods import is_recreated, stays_on_node
 from bayplan.answers.pod_diagnosis import PodDiagnosis
 from bayplan.answers.steps import Step, StepKind
 from bayplan.answers.trial import Trial
@@ -17,7 +19,8 @@ from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.objects.affinity import PodAffinityTerm
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import Selector, SelectorError, compile_label_selector
-from bayplan.state.pod_info import PodInfo
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.pod_info import FIRST_RESOURCE, NON_ZERO_CPU, NON_ZERO_MEMORY, POD_COUNT, Footprint, PodInfo
 
 HIGHEST_PRIORITY = 2**31 - 1
 MAX_CANDIDATES = 12
@@ -38,7 +41,8 @@ def move_steps(diagnosis: PodDiagnosis, trial: Trial, only: str = "") -> Iterato
     seen: set[tuple[str, ...]] = set()
     movable = [] if not only else [(only, [pod.key for pod in trial.pods_on(only) if not stays_on_node(pod)])]
     sets = (
-        *_by_preemption(diagnosis, trial),
+        # Preemption finds one set a node. Its pods may fit nowhere else although other pods of the node would.
+        *sorted((*_by_preemption(diagnosis, trial), *_by_room(diagnosis, trial)), key=lambda each: len(each[1])),
         *_by_devices(diagnosis, trial),
         *_affinity_violations(diagnosis, trial),
         *movable,
@@ -84,6 +88,46 @@ def _by_preemption(diagnosis: PodDiagnosis, trial: Trial) -> list[tuple[str, lis
     allowed = [each for each in decision.preemption.candidates if not each.pdb_violations]
     order = sorted(allowed, key=lambda each: (len(each.victims), each.priority_sum, each.node))
     return [(each.node, [victim.pod for victim in each.victims]) for each in order[:MAX_CANDIDATES]]
+
+
+def _by_room(diagnosis: PodDiagnosis, trial: Trial) -> Iterator[tuple[str, list[str]]]:
+    """Yield (node, [pod]) for pods that make enough room on nodes that only NodeResourcesFit rejects, the least important first."""
+    matrix, state = diagnosis.matrix, trial.state
+    if FIT not in matrix.filters or matrix.whole:
+        return
+    alone = matrix.failing[matrix.filters.index(FIT)] & (matrix.failing.sum(axis=0) == 1)
+    wanted = state.footprint(diagnosis.pod)
+    found: list[tuple[int, int, str, str, tuple[str, str]]] = []
+    for name in (matrix.nodes[number] for number in np.flatnonzero(alone).tolist()):
+        row = state.nodes.row_of[name]
+        lacking = _lacking_amounts(state, row, wanted)
+        for info in state.pods_on[row].values():
+            amounts = dict(info.footprint.amounts)
+            if all(amounts.get(number, 0) >= amount for number, amount in lacking) and is_recreated(info.pod):
+                owner = info.pod.metadata.controller()
+                group = (info.pod.metadata.namespace, "" if owner is None else owner.name)
+                found.append((info.priority, info.footprint.largest, info.key, name, group))
+    # If one pod of a controller fits nowhere else, the others probably don't either, so try one of each controller first.
+    seen = Counter[tuple[str, str]]()
+    turns: list[tuple[int, str, str]] = []
+    for _, _, key, name, group in sorted(found):
+        turns.append((seen[group], key, name))
+        seen[group] += 1
+    for _, key, name in sorted(turns, key=lambda each: each[0])[:MAX_CANDIDATES]:
+        yield name, [key]
+
+
+def _lacking_amounts(state: ClusterState, row: int, wanted: Footprint) -> list[tuple[int, int]]:
+    """Return the amounts that a node lacks, by row of the usage matrix."""
+    nodes, found = state.nodes, list[tuple[int, int]]()
+    for number, amount in wanted.amounts:
+        if number in (NON_ZERO_CPU, NON_ZERO_MEMORY) or not amount:
+            continue
+        offered = nodes.allowed_pods if number == POD_COUNT else nodes.allocatable[number - FIRST_RESOURCE]
+        lacking = amount - (int(offered[row]) - state.usage.item(number, row))
+        if lacking > 0:
+            found.append((number, lacking))
+    return found
 
 
 def _by_devices(diagnosis: PodDiagnosis, trial: Trial) -> Iterator[tuple[str, list[str]]]:

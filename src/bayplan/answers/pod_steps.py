@@ -9,27 +9,24 @@ import numpy as np
 from msgspec.structs import replace
 
 from bayplan.analysis.filter_matrix import FIT, NODE_AFFINITY, TAINTS
-from bayplan.analysis.node_groups_text import requirement_text
 from bayplan.analysis.node_taints import reserving_taints, taint_text, taints_of_selected, untolerated_taints
 from bayplan.analysis.units import format_amount
-from bayplan.answers.displaced_pods import is_sibling
+from bayplan.answers.affinity_steps import affinity_relaxations, shared_relaxations
 from bayplan.answers.missing_steps import missing_steps
 from bayplan.answers.node_shapes import is_condition_taint
 from bayplan.answers.pod_diagnosis import PodDiagnosis
 from bayplan.answers.spread_steps import counted_domains
-from bayplan.answers.steps import DROPPED, Step, StepKind
+from bayplan.answers.steps import DROPPED, Step, StepKind, relaxation, with_spec
 from bayplan.answers.trial import Trial
-from bayplan.answers.workloads import workload_of
 from bayplan.base.counted_nouns import plural
 from bayplan.engine.decision import Outcome
-from bayplan.objects.affinity import Affinity, NodeSelectorRequirement, Toleration
+from bayplan.objects.affinity import Toleration
 from bayplan.objects.meta import ResourceList
 from bayplan.objects.node import Taint
 from bayplan.objects.pod import Container, Pod, PodSpec, ResourceRequirements
 from bayplan.objects.policy import PriorityClass
 from bayplan.objects.quantity import milli_value, value
 from bayplan.objects.requests import accounted_requests, fit_requests
-from bayplan.objects.selectors import selector_text
 from bayplan.state.pod_info import FIRST_RESOURCE
 
 SYSTEM_PRIORITY = 1_000_000_000
@@ -41,9 +38,6 @@ _MAX_CLASSES = 5
 _MEMORY_STEP = 1 << 20
 _SMALLEST_SHARE = 0.1
 """The smallest fraction to which a request may be reduced."""
-
-
-_relax = partial(Step, StepKind.RELAX)
 
 
 def pod_steps(diagnosis: PodDiagnosis, trial: Trial, node: str = "") -> Iterator[Step]:
@@ -59,7 +53,7 @@ def pod_steps(diagnosis: PodDiagnosis, trial: Trial, node: str = "") -> Iterator
     yield from _shrinks(diagnosis, trial, node)
     yield from _unreadable(diagnosis)
     yield from _relaxations(diagnosis.pod)
-    yield from _shared_relaxations(diagnosis.pod, trial)
+    yield from shared_relaxations(diagnosis.pod, trial)
     yield from _priorities(diagnosis, trial)
     yield from _tolerations(diagnosis, trial, node)
 
@@ -67,10 +61,6 @@ def pod_steps(diagnosis: PodDiagnosis, trial: Trial, node: str = "") -> Iterator
 def matrix_name(diagnosis: PodDiagnosis, row: int) -> str:
     """Return the name of the node in a row of the matrix."""
     return diagnosis.matrix.nodes[row]
-
-
-def _with_spec(pod: Pod, **fields: object) -> Pod:
-    return replace(pod, spec=replace(pod.spec, **fields))
 
 
 # --- what is missing --------------------------------------------------------------------------------------------------
@@ -90,19 +80,20 @@ def _gates(diagnosis: PodDiagnosis) -> Iterator[Step]:
             StepKind.UNGATE,
             f"remove the scheduling gates {names}",
             "SchedulingGates",
-            edit_pod=lambda pod: _with_spec(pod, scheduling_gates=()),
+            edit_pod=lambda pod: with_spec(pod, scheduling_gates=()),
+            parts=tuple(f"remove the scheduling gate {gate.name}" for gate in diagnosis.pod.spec.scheduling_gates),
         )
 
 
 def _without_gate(name: str, pod: Pod) -> Pod:
-    return _with_spec(pod, scheduling_gates=tuple(each for each in pod.spec.scheduling_gates if each.name != name))
+    return with_spec(pod, scheduling_gates=tuple(each for each in pod.spec.scheduling_gates if each.name != name))
 
 
 # --- taints -----------------------------------------------------------------------------------------------------------
 
 
 def _tolerations(diagnosis: PodDiagnosis, trial: Trial, only: str) -> Iterator[Step]:
-    """Yield steps that tolerate the taints of healthy nodes, the most frequent set of taints first."""
+    """Yield steps that tolerate the taints of healthy nodes: the smallest sets of taints first, then the most frequent."""
     if TAINTS not in diagnosis.matrix.filters:
         return
     number = diagnosis.matrix.filters.index(TAINTS)
@@ -114,12 +105,12 @@ def _tolerations(diagnosis: PodDiagnosis, trial: Trial, only: str) -> Iterator[S
             continue
         key = tuple(sorted(map(taint_text, taints)))
         groups.setdefault(key, (taints, []))[1].append(diagnosis.matrix.nodes[row])
-    largest = sorted(groups.items(), key=lambda each: (-len(each[1][1]), each[0]))
+    order = sorted(groups.items(), key=lambda each: (len(each[0]), -len(each[1][1]), each[0]))
     requests = accounted_requests(diagnosis.pod, trial.state.request_gates).requests
     reserving = reserving_taints(diagnosis.pod, requests, trial.nodes()).values()
     own = {taint_text(taint) for taints in reserving for taint in taints}
     own |= {taint_text(taint) for taint in taints_of_selected(diagnosis.pod, trial.nodes())}
-    for place, (texts, (taints, names)) in enumerate(largest[:_MAX_SETS]):
+    for place, (texts, (taints, names)) in enumerate(order[:_MAX_SETS]):
         yield Step(
             StepKind.TOLERATE_OWN if own.issuperset(texts) else StepKind.TOLERATE,
             f"tolerate {' and '.join(texts)}",
@@ -127,12 +118,13 @@ def _tolerations(diagnosis: PodDiagnosis, trial: Trial, only: str) -> Iterator[S
             cost=place / _MAX_SETS,
             nodes=frozenset(names),
             edit_pod=partial(_tolerating, taints),
+            parts=tuple(f"tolerate {' and '.join(each)}" for each in groups if set(each) < set(texts)),
         )
 
 
 def _tolerating(taints: tuple[Taint, ...], pod: Pod) -> Pod:
     more = tuple(Toleration(key=each.key, operator="Equal", value=each.value, effect=each.effect) for each in taints)
-    return _with_spec(pod, tolerations=(*pod.spec.tolerations, *more))
+    return with_spec(pod, tolerations=(*pod.spec.tolerations, *more))
 
 
 # --- constraints ------------------------------------------------------------------------------------------------------
@@ -141,43 +133,48 @@ def _tolerating(taints: tuple[Taint, ...], pod: Pod) -> Pod:
 def _relaxations(pod: Pod) -> Iterator[Step]:
     """Yield steps that soften one of the pod's hard rules, or remove a part of it."""
     spec = pod.spec
-    for key, wanted in (spec.node_selector or {}).items():
-        yield _relax(
-            f"drop {key}={wanted} from the nodeSelector",
+    entries = {key: f"drop {key}={wanted} from the nodeSelector" for key, wanted in (spec.node_selector or {}).items()}
+    for key, text in entries.items():
+        yield relaxation(
+            text,
             NODE_AFFINITY,
             cost=0.5,
             edit_pod=partial(_without_selector, key),
             risk=DROPPED,
         )
-    if len(spec.node_selector or {}) > 1:
-        yield _relax(
+    if len(entries) > 1:
+        yield relaxation(
             "drop the nodeSelector",
             NODE_AFFINITY,
             cost=0.8,
-            edit_pod=partial(_with_spec, node_selector=None),
+            edit_pod=partial(with_spec, node_selector=None),
             risk=DROPPED,
+            parts=tuple(entries.values()),
         )
     affinity = spec.affinity
     if affinity is not None:
-        yield from _affinity_relaxations(affinity)
+        yield from affinity_relaxations(affinity)
+    hard: list[str] = []
     for place, constraint in enumerate(spec.topology_spread_constraints):
         if constraint.when_unsatisfiable == "DoNotSchedule":
-            yield _relax(
-                f"spread over {constraint.topology_key} with whenUnsatisfiable: ScheduleAnyway",
+            hard.append(f"spread over {constraint.topology_key} with whenUnsatisfiable: ScheduleAnyway")
+            yield relaxation(
+                hard[-1],
                 "PodTopologySpread",
                 cost=0.1,
                 edit_pod=partial(_soft_spread, place),
             )
             yield from counted_domains(place, constraint)
-    if len(spec.topology_spread_constraints) > 1:
-        yield _relax(
+    if len(hard) > 1:
+        yield relaxation(
             "make all topologySpreadConstraints ScheduleAnyway",
             "PodTopologySpread",
             cost=0.2,
             edit_pod=_all_soft_spread,
+            parts=tuple(hard),
         )
     if any(port.host_port for each in spec.containers for port in each.ports):
-        yield _relax("do without host ports", "NodePorts", cost=0.7, edit_pod=_without_host_ports, risk=DROPPED)
+        yield relaxation("do without host ports", "NodePorts", cost=0.7, edit_pod=_without_host_ports, risk=DROPPED)
 
 
 def _unreadable(diagnosis: PodDiagnosis) -> Iterator[Step]:
@@ -186,7 +183,7 @@ def _unreadable(diagnosis: PodDiagnosis) -> Iterator[Step]:
     node = affinity.node_affinity if affinity is not None else None
     is_error = diagnosis.decision is not None and diagnosis.decision.record.outcome is Outcome.ERROR
     if is_error and node is not None and node.preferred_during_scheduling_ignored_during_execution:
-        yield _relax(
+        yield relaxation(
             "drop the preferred node affinity, which can't be read",
             NODE_AFFINITY,
             cost=0.05,
@@ -200,161 +197,30 @@ def _without_preferences(pod: Pod) -> Pod:
     if affinity is None or affinity.node_affinity is None:
         return pod
     node = replace(affinity.node_affinity, preferred_during_scheduling_ignored_during_execution=None)
-    return _with_spec(pod, affinity=replace(affinity, node_affinity=node))
-
-
-def _affinity_relaxations(affinity: Affinity) -> Iterator[Step]:
-    node = affinity.node_affinity
-    required = node.required_during_scheduling_ignored_during_execution if node is not None else None
-    if node is not None and required is not None:
-        expressions = {
-            requirement_text(each): each
-            for term in required.node_selector_terms
-            for each in (*term.match_expressions, *term.match_fields)
-        }
-        if len(expressions) > 1:
-            for text, each in expressions.items():
-                yield _relax(
-                    f"drop {text} from the required node affinity",
-                    NODE_AFFINITY,
-                    cost=0.3,
-                    edit_pod=partial(_without_expression, each),
-                    risk=DROPPED,
-                )
-        yield _relax(
-            "make the required node affinity preferred",
-            NODE_AFFINITY,
-            cost=0.4,
-            edit_pod=_soft_node_affinity,
-        )
-    rules = [
-        side.required_during_scheduling_ignored_during_execution
-        for side in (affinity.pod_affinity, affinity.pod_anti_affinity)
-        if side is not None
-    ]
-    # If there is only one rule, the step that relaxes it does the same.
-    if sum(map(bool, (required, *rules))) > 1:
-        yield _relax(
-            "make all required affinity preferred",
-            "InterPodAffinity",
-            cost=0.9,
-            edit_pod=lambda pod: _with_spec(pod, affinity=None),
-        )
-    for anti in (False, True):
-        side = affinity.pod_anti_affinity if anti else affinity.pod_affinity
-        terms = side.required_during_scheduling_ignored_during_execution if side is not None else ()
-        name = "anti-affinity" if anti else "affinity"
-        if len(terms) > 1:
-            yield _relax(
-                f"make all required pod {name} preferred",
-                "InterPodAffinity",
-                cost=0.6,
-                edit_pod=partial(_without_side, anti),
-            )
-        for place, term in enumerate(terms):
-            yield _relax(
-                f"make the required pod {name} to {selector_text(term.label_selector)} in {term.topology_key} preferred",
-                "InterPodAffinity",
-                cost=0.3,
-                edit_pod=partial(_soft_pod_term, anti, place),
-            )
-
-
-def _shared_relaxations(pod: Pod, trial: Trial) -> Iterator[Step]:
-    """Yield steps that soften an anti-affinity in all pods of the workload, because running pods would still reject the pod."""
-    owner = pod.metadata.controller()
-    side = pod.spec.affinity.pod_anti_affinity if pod.spec.affinity is not None else None
-    terms = side.required_during_scheduling_ignored_during_execution if side is not None else ()
-    if owner is None or not terms:
-        return
-    affinity = pod.spec.affinity
-    siblings = [
-        info.pod
-        for info in trial.state.pods.values()
-        if info.pod.spec.affinity == affinity and is_sibling(info.pod, pod)
-    ]
-    kind, name = workload_of(pod, trial.catalog)
-    for place, term in enumerate(terms if siblings else ()):
-        yield _relax(
-            f"make the required pod anti-affinity to {selector_text(term.label_selector)} in {term.topology_key} preferred in all "
-            f"pods of {kind} {name}, which restarts them",
-            "InterPodAffinity",
-            cost=0.6,
-            edit_pod=partial(_soft_pod_term, True, place),
-            replaces=tuple(_soft_pod_term(True, place, each) for each in siblings),
-        )
+    return with_spec(pod, affinity=replace(affinity, node_affinity=node))
 
 
 def _without_selector(key: str, pod: Pod) -> Pod:
     left = {name: wanted for name, wanted in (pod.spec.node_selector or {}).items() if name != key}
-    return _with_spec(pod, node_selector=left or None)
-
-
-def _without_expression(expression: NodeSelectorRequirement, pod: Pod) -> Pod:
-    affinity = pod.spec.affinity
-    node = affinity.node_affinity if affinity is not None else None
-    required = node.required_during_scheduling_ignored_during_execution if node is not None else None
-    if affinity is None or node is None or required is None:
-        return pod
-    terms = [
-        replace(
-            term,
-            match_expressions=tuple(each for each in term.match_expressions if each != expression),
-            match_fields=tuple(each for each in term.match_fields if each != expression),
-        )
-        for term in required.node_selector_terms
-    ]
-    # A term without expressions matches nothing; terms are alternatives, so if one requires nothing, drop the rule.
-    found = (
-        None
-        if any(not (each.match_expressions or each.match_fields) for each in terms)
-        else replace(required, node_selector_terms=tuple(terms))
-    )
-    node = replace(node, required_during_scheduling_ignored_during_execution=found)
-    return _with_spec(pod, affinity=replace(affinity, node_affinity=node))
-
-
-def _soft_node_affinity(pod: Pod) -> Pod:
-    affinity = pod.spec.affinity
-    if affinity is None or affinity.node_affinity is None:
-        return pod
-    node = replace(affinity.node_affinity, required_during_scheduling_ignored_during_execution=None)
-    return _with_spec(pod, affinity=replace(affinity, node_affinity=node))
-
-
-def _soft_pod_term(anti: bool, place: int, pod: Pod) -> Pod:
-    affinity = pod.spec.affinity
-    side = None if affinity is None else affinity.pod_anti_affinity if anti else affinity.pod_affinity
-    if affinity is None or side is None:
-        return pod
-    terms = side.required_during_scheduling_ignored_during_execution
-    left = replace(side, required_during_scheduling_ignored_during_execution=(*terms[:place], *terms[place + 1 :]))
-    name = "pod_anti_affinity" if anti else "pod_affinity"
-    return _with_spec(pod, affinity=replace(affinity, **{name: left}))
-
-
-def _without_side(anti: bool, pod: Pod) -> Pod:
-    name = "pod_anti_affinity" if anti else "pod_affinity"
-    affinity = pod.spec.affinity
-    return pod if affinity is None else _with_spec(pod, affinity=replace(affinity, **{name: None}))
+    return with_spec(pod, node_selector=left or None)
 
 
 def _soft_spread(place: int, pod: Pod) -> Pod:
     constraints = list(pod.spec.topology_spread_constraints)
     constraints[place] = replace(constraints[place], when_unsatisfiable="ScheduleAnyway")
-    return _with_spec(pod, topology_spread_constraints=tuple(constraints))
+    return with_spec(pod, topology_spread_constraints=tuple(constraints))
 
 
 def _all_soft_spread(pod: Pod) -> Pod:
     soft = tuple(replace(each, when_unsatisfiable="ScheduleAnyway") for each in pod.spec.topology_spread_constraints)
-    return _with_spec(pod, topology_spread_constraints=soft)
+    return with_spec(pod, topology_spread_constraints=soft)
 
 
 def _without_host_ports(pod: Pod) -> Pod:
     def bare(container: Container) -> Container:
         return replace(container, ports=tuple(replace(port, host_port=0) for port in container.ports))
 
-    return _with_spec(pod, containers=tuple(map(bare, pod.spec.containers)))
+    return with_spec(pod, containers=tuple(map(bare, pod.spec.containers)))
 
 
 # --- requests ---------------------------------------------------------------------------------------------------------
@@ -368,16 +234,20 @@ def _shrinks(diagnosis: PodDiagnosis, trial: Trial, only: str) -> Iterator[Step]
     requests = fit_requests(pod, trial.state.request_gates)
     failing = matrix.failing[matrix.filters.index(FIT)]
     others = matrix.failing.sum(axis=0) - failing
-    found: dict[tuple[tuple[str, int], ...], tuple[float, list[str]]] = {}
+    found: dict[tuple[tuple[tuple[str, int], ...], bool], tuple[float, list[str]]] = {}
     rows = np.flatnonzero(failing & (others <= 1)).tolist() if not only else [matrix.nodes.index(only)]
     for row in rows:
         cut = _cut(requests, trial, matrix.nodes[row])
         if cut is not None:
             share = max(1 - left / requests[resource] for resource, left in cut.items())
             key = tuple(sorted(cut.items()))
-            found.setdefault(key, (share + 0.001 * int(others[row]), []))[1].append(matrix.nodes[row])
+            is_enough = not others[row]
+            found.setdefault((key, is_enough), (share + 0.001 * int(others[row]), []))[1].append(matrix.nodes[row])
     least = sorted(found.items(), key=lambda each: (each[1][0], each[0]))
-    for key, (share, names) in least[:_MAX_SHRINKS]:
+    # For nodes that another filter rejects, too, the reduction only helps in a pair of steps. Such nodes have their own limit.
+    enough = [each for each in least if each[0][1]][:_MAX_SHRINKS]
+    for_pairs = [each for each in least if not each[0][1]][:_MAX_SHRINKS]
+    for (key, _), (share, names) in (*enough, *for_pairs):
         shown = ", ".join(
             f"{resource} from {format_amount(resource, requests[resource])} to {format_amount(resource, left)}"
             for resource, left in key
@@ -469,23 +339,26 @@ def _priorities(diagnosis: PodDiagnosis, trial: Trial) -> Iterator[Step]:
             StepKind.PRIORITY,
             "let it preempt (preemptionPolicy: PreemptLowerPriority)",
             "DefaultPreemption",
-            edit_pod=lambda old: _with_spec(old, preemption_policy=None),
+            edit_pod=lambda old: with_spec(old, preemption_policy=None),
             preempts=True,
         )
     classes = sorted(
         (each for each in trial.catalog.all(PriorityClass) if own < each.value < SYSTEM_PRIORITY),
         key=lambda each: (each.value, each.metadata.name),
     )
+    lower: list[str] = []
     for place, each in enumerate(classes[:_MAX_CLASSES]):
-        name = each.metadata.name
+        text = f"raise its priority to {each.value:,} (priorityClassName: {each.metadata.name})"
         yield Step(
             StepKind.PRIORITY,
-            f"raise its priority to {each.value:,} (priorityClassName: {name})",
+            text,
             "DefaultPreemption",
             cost=0.1 + place / (2 * _MAX_CLASSES),
             edit_pod=partial(_with_class, each),
             preempts=True,
+            parts=tuple(lower),
         )
+        lower.append(text)
 
 
 def _with_class(chosen: PriorityClass, pod: Pod) -> Pod:

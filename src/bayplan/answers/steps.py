@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
+
+from msgspec.structs import replace
 
 from bayplan.answers.instant_host import Change
 from bayplan.answers.trial import Trial
@@ -78,6 +81,7 @@ class Step:
         replaces: objects that replace existing objects of the same names.
         preempts: whether the pod preempts other pods.
         group: equal for equivalent steps, of which only one is shown; "" for a step without equivalents.
+        parts: the texts of smaller steps. If one of them is enough, this step is not suggested.
         risk: the risk, if it differs from that of the kind.
     """
 
@@ -95,7 +99,26 @@ class Step:
     replaces: tuple[KubernetesObject, ...] = ()
     preempts: bool = False
     group: str = ""
+    parts: tuple[str, ...] = ()
     risk: str = ""
+
+
+relaxation = partial(Step, StepKind.RELAX)
+"""Returns a step that relaxes a constraint of the pod."""
+
+
+def with_spec(pod: Pod, **fields: object) -> Pod:
+    """Return a pod with other values of some fields of its spec."""
+    return replace(pod, spec=replace(pod.spec, **fields))
+
+
+def includes(steps: Sequence[Step], others: Sequence[Step]) -> bool:
+    """Return whether steps do at least what the others do, so that they are pointless if the others are enough."""
+    return all(any(_covers(step, other) for step in steps) for other in others)
+
+
+def _covers(step: Step, other: Step) -> bool:
+    return step is other or other.text in step.parts or (bool(step.group) and step.group == other.group)
 
 
 def edited(pod: Pod, steps: Sequence[Step]) -> Pod:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import chain, combinations, islice
+from itertools import chain, combinations
 
 import msgspec
 from msgspec.structs import replace
@@ -19,7 +20,7 @@ from bayplan.answers.node_steps import added_nodes, node_steps
 from bayplan.answers.pod_diagnosis import PodDiagnosis, diagnose_pod
 from bayplan.answers.pod_steps import pod_steps
 from bayplan.answers.shape_catalogue import ShapeCatalogue
-from bayplan.answers.steps import RANKS, RISKS, Step, StepKind, changes_of, edited
+from bayplan.answers.steps import RANKS, RISKS, Step, StepKind, changes_of, edited, includes
 from bayplan.answers.trial import Placement, Trial, TrialResult
 from bayplan.base.counted_nouns import format_count, is_or_are
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
@@ -222,20 +223,22 @@ class _Search:
             yield done
 
     def _try_all(self, steps: Iterable[Step], most: int) -> list[Suggestion]:
-        """Return suggestions for the steps that work, at most `most` of each kind."""
-        counts: dict[StepKind, int] = {}
-        groups: set[str] = set()
+        """Return suggestions for the steps that work, at most `most` of each kind, without steps that do more than necessary."""
+        counts = Counter[str]()
+        enough: list[Step] = []
         found: list[Suggestion] = []
         for step in steps:
             if step.kind is not StepKind.ADD_NODE:
                 self._steps.append(step)
-            if counts.get(step.kind, 0) >= most or step.group in groups:
+            if counts[step.kind] >= most or any(includes((step,), (each,)) for each in enough):
                 continue
             done = self._try((step,))
-            if done is not None:
-                counts[step.kind] = counts.get(step.kind, 0) + 1
-                groups |= {step.group} if step.group else set()
+            # Whether pods move or become pending is known only after the trial.
+            if done is not None and counts[done.kind] < most:
+                counts[done.kind] += 1
                 found.append(done)
+                if done.kind == step.kind:
+                    enough.append(step)
         return found
 
     # --- pairs --------------------------------------------------------------------------------------------------------
@@ -251,12 +254,29 @@ class _Search:
         else:
             and_pairs = f" and {format_count(len(pairs), 'pair')} of them" if pairs else ""
             self.limits.append(f"only single changes{and_pairs} were tried")
-        return list(islice((done for pair in pairs[:MAX_PAIRS] if (done := self._try(pair)) is not None), MAX_OF_KIND))
+        return self._try_pairs(pairs[:MAX_PAIRS])
+
+    def _try_pairs(self, pairs: Iterable[tuple[Step, Step]]) -> list[Suggestion]:
+        """Return suggestions for the first pairs that work, without pairs that do more than necessary."""
+        enough: list[tuple[Step, Step]] = []
+        found: list[Suggestion] = []
+        for pair in pairs:
+            if any(includes(pair, each) for each in enough):
+                continue
+            done = self._try(pair)
+            if done is not None:
+                found.append(done)
+                if done.kind in [step.kind.value for step in pair]:
+                    enough.append(pair)
+                if len(found) == MAX_OF_KIND:
+                    break
+        return found
 
     def _pairs_with_nodes(self) -> list[Suggestion]:
         nodes = list(added_nodes(self._diagnosis.pod, self._shapes, tailored=True))[:MAX_NODES_IN_PAIRS]
-        pairs = [(node, step) for node in nodes for step in self._steps if not step.edit_nodes][:MAX_PAIRS]
-        return list(islice((done for pair in pairs if (done := self._try(pair)) is not None), MAX_OF_KIND))
+        return self._try_pairs(
+            [(node, step) for node in nodes for step in self._steps if not step.edit_nodes][:MAX_PAIRS]
+        )
 
     # --- one trial ----------------------------------------------------------------------------------------------------
 
