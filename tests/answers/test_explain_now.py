@@ -177,7 +177,7 @@ def test_an_out_of_range_score_is_reported_with_plugin_node_and_value() -> None:
     wrong = 'plugin "TooHigh" returns an invalid score 250 for node b: scores are 0 to 100'
     assert cluster.explain("runs").verdict == f"default/runs is on a; scheduling it again now fails: {wrong}"
     assert cluster.explain("waits").verdict == f"default/waits is pending: {wrong}"
-    assert cluster.unblock("waits").verdict.startswith(f"default/waits is pending: {wrong}; best: ")
+    assert cluster.unblock("waits").verdict.startswith(f"default/waits is pending: {wrong}; ")
     assert [each.summary for each in cluster.waiting_reasons()] == [wrong]
 
 
@@ -244,3 +244,16 @@ def text_of(found: Explanation) -> str:
         console.print(part)
     assert isinstance(console.file, io.StringIO)
     return " ".join(console.file.getvalue().split())
+
+
+def test_the_verdict_names_what_is_in_the_way_besides_what_ended_the_attempt() -> None:
+    missing = make_pod("x").claim("gone").node_selector(team="web")
+    cluster = Cluster([make_node("a").capacity(cpu="4").obj(), missing.obj()])
+    assert cluster.explain("x").verdict == (
+        'default/x is pending: persistentvolumeclaim "gone" not found; also no node has the label team=web (nodeSelector)'
+    )
+    gated = make_pod("y").req(cpu="5").gate("quota")
+    cluster.add(gated.obj())
+    assert cluster.explain("y").verdict == (
+        "default/y is gated: waiting for scheduling gates: [quota]; also it requests 5 cpu, but the only node, a, offers 4"
+    )

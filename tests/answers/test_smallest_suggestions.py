@@ -130,3 +130,21 @@ def test_a_rule_made_preferred_stays_in_the_object_as_a_preference() -> None:
             }
         ]
     }
+
+
+def test_suggestions_for_a_gated_pod_also_remove_its_gates() -> None:
+    pod = make_pod("x").req(cpu="5").node_selector(team="web").gate("quota").gate("review")
+    found = Cluster([node("a").obj(), pod.obj()], record_level=RecordLevel.OFF).unblock("x")
+    assert found.verdict.startswith(
+        "default/x is gated: waiting for scheduling gates: [quota review]; "
+        "also no node has the label team=web (nodeSelector); best: remove the scheduling gates quota and review"
+    )
+    want = "remove the scheduling gates quota and review, reduce the request: cpu from 5 to 4 and label a with team=web"
+    assert want in [each.text for each in found.suggestions]
+    assert all(each.text.startswith("remove the scheduling gates quota and review") for each in found.suggestions)
+
+
+def test_a_gated_pod_that_fits_only_has_to_be_ungated() -> None:
+    objects = (node("a"), running("low", "a", cpu="1").priority(-5), make_pod("x").req(cpu="1").gate("quota"))
+    found = Cluster([each.obj() for each in objects], record_level=RecordLevel.OFF).unblock("x")
+    assert [each.text for each in found.suggestions] == ["remove the scheduling gate quota"]

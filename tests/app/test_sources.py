@@ -103,7 +103,7 @@ def test_a_dump_reports_missing_kinds_that_its_pods_refer_to(tmp_path: Path) -> 
     )
     assert cluster.explain("db-1").verdict == want
     found = cluster.unblock("db-1")
-    assert found.verdict == f"{want}; best: nothing that was tried gets it placed"
+    assert found.verdict == f"{want}; nothing that was tried helps"
     # The claim may exist in the cluster, so its creation must not be suggested.
     assert found.suggestions == []
 

@@ -381,13 +381,11 @@ class CauseWords:
         if reasons == {REASON_AFFINITY}:
             if not domains:
                 return f"{self._groups.none_of(rows, '', '')} has the label {key}, which its pod affinity needs"
+            wanted = f"it requires a pod with {pods}"
+            if key == _HOSTNAME:
+                return f"{wanted} on its node, and {self._groups.none_of(rows, '', '')} has one"
             of = f" of the {len(nodes):,} nodes{suffix}" if suffix else ""
-            place = (
-                "on its node, and no node"
-                if key == _HOSTNAME
-                else f"in its {short_label(key)}, and no {short_label(key)}"
-            )
-            return f"it requires a pod with {pods} {place}{of} has one"
+            return f"{wanted} in its {short_label(key)}, and no {short_label(key)}{of} has one"
         try:
             is_own = compile_label_selector(terms[0].label_selector).matches(self._pod.metadata.labels)
         except SelectorError:

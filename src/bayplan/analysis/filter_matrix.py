@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,8 +15,12 @@ FIT = "NodeResourcesFit"
 TAINTS = "TaintToleration"
 CORDON = "NodeUnschedulable"
 NODE_AFFINITY = "NodeAffinity"
+GATES = "SchedulingGates"
 
 VOLUME_FILTERS = ("VolumeBinding", "VolumeZone")
+
+VOLUME_PLUGINS = frozenset(("VolumeBinding", "VolumeRestrictions", "VolumeZone", "NodeVolumeLimits"))
+"""The plugins that look up the volumes and claims of a pod."""
 
 PINNED = (
     "NodeName",
@@ -103,6 +107,20 @@ class FilterMatrix:
         found: Ints = self.failing[about_node].sum(axis=0, dtype=np.int64)
         return found
 
+    def without_whole(self) -> FilterMatrix | None:
+        """Return the matrix without the plugins that reject the pod as a whole.
+
+        None if there are none, some nodes were not evaluated, or the pod would then fit on a node.
+        """
+        count = len(self.whole)
+        failing = self.failing[count:].copy()
+        if VOLUME_PLUGINS & self.whole.keys():
+            # What these filters miss is probably the same claim or volume.
+            failing[[name in VOLUME_PLUGINS for name in self.filters[count:]]] = False
+        if not count or self.decision is None or not self.known.all() or not failing.any(axis=0).all():
+            return None
+        return replace(self, filters=self.filters[count:], failing=failing, whole={})
+
     def reasons(self, plugin: str) -> dict[str, int]:
         """Map each reason of a filter to its number of nodes, the most frequent first."""
         if plugin in self.whole:
@@ -116,7 +134,9 @@ class FilterMatrix:
 
 
 def hardness(plugin: str) -> tuple[int, str]:
-    """Return a sort key: first the filters on node properties, the hardest to resolve first, then all other filters."""
+    """Return a sort key: gates, which come before all else, then filters on node properties, then all other filters."""
+    if plugin == GATES:
+        return -1, plugin
     if plugin in PINNED:
         return PINNED.index(plugin), plugin
     return len(PINNED) + (1 + LOAD.index(plugin) if plugin in LOAD else 0), plugin

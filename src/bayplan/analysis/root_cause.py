@@ -27,7 +27,8 @@ class RootCause(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         plugin: the filter that rejects every node and is the hardest to resolve; "" if no filter rejects every node.
         summary: the cause as text, identical for all pods with this cause.
-        headline: the summary, with the shortage of the nearest node if resources are short.
+        headline: the summary with details of this pod: how much the nearest node lacks, and which other filters exclude all
+            nodes although the pod was rejected before they ran.
         everywhere: the filters that reject every node, the hardest to resolve first.
         sole: the filters that alone reject some nodes, those with the most nodes first.
         usable: the number of nodes that only load filters reject: the pod could use them if other pods left.
@@ -71,11 +72,17 @@ def root_cause(
         if each in matrix.whole or each not in LOAD:
             parts.append(words.of(each))
     also = words.also(parts)
+    rest, also_now = matrix.without_whole(), also
+    if rest is not None and all(each in matrix.whole or each in LOAD for each in everywhere):
+        # Once the pod is no longer rejected as a whole, it still fits on no node. That differs between pods with this cause.
+        also_now = words.also(
+            [*parts, CauseWords(rest, pod, nodes, requests, surroundings).leading(rest.everywhere).text]
+        )
     sole = sorted(matrix.sole.items(), key=lambda each: -each[1])
     return RootCause(
         plugin=everywhere[0] if everywhere else "",
         summary="; ".join(part for part in (clause.text, clause.others, also) if part),
-        headline="; ".join(part for part in (clause.text, clause.nearest, clause.others, also) if part),
+        headline="; ".join(part for part in (clause.text, clause.nearest, clause.others, also_now) if part),
         everywhere=list(everywhere),
         sole=[SoleFilter(plugin, count) for plugin, count in sole],
         usable=int(words.usable.sum()),

@@ -7,6 +7,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from bayplan.analysis.filter_matrix import VOLUME_PLUGINS
 from bayplan.answers.pod_diagnosis import PodDiagnosis
 from bayplan.answers.steps import Step, StepKind
 from bayplan.answers.trial import Trial
@@ -20,8 +21,6 @@ from bayplan.objects.storage import (
     PersistentVolumeStatus,
 )
 from bayplan.plugins.pod_claims import claim_name_of
-
-VOLUME_PLUGINS = frozenset(("VolumeBinding", "VolumeRestrictions", "VolumeZone", "NodeVolumeLimits"))
 
 
 def missing_steps(diagnosis: PodDiagnosis, trial: Trial) -> Iterator[Step]:

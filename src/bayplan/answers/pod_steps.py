@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 from msgspec.structs import replace
 
-from bayplan.analysis.filter_matrix import FIT, NODE_AFFINITY, TAINTS
+from bayplan.analysis.filter_matrix import FIT, GATES, NODE_AFFINITY, TAINTS
 from bayplan.analysis.node_taints import reserving_taints, taint_text, taints_of_selected, untolerated_taints
-from bayplan.analysis.units import format_amount
+from bayplan.analysis.units import format_amount, format_list
 from bayplan.answers.affinity_steps import affinity_relaxations, shared_relaxations
 from bayplan.answers.missing_steps import missing_steps
 from bayplan.answers.node_shapes import is_condition_taint
@@ -48,7 +48,7 @@ def pod_steps(diagnosis: PodDiagnosis, trial: Trial, node: str = "") -> Iterator
         trial: the cluster.
         node: the only node to consider; "" for all.
     """
-    yield from _gates(diagnosis)
+    yield from gate_steps(diagnosis.pod)
     yield from missing_steps(diagnosis, trial)
     yield from _shrinks(diagnosis, trial, node)
     yield from _unreadable(diagnosis)
@@ -66,27 +66,16 @@ def matrix_name(diagnosis: PodDiagnosis, row: int) -> str:
 # --- what is missing --------------------------------------------------------------------------------------------------
 
 
-def _gates(diagnosis: PodDiagnosis) -> Iterator[Step]:
-    for gate in diagnosis.pod.spec.scheduling_gates:
+def gate_steps(pod: Pod) -> Iterator[Step]:
+    """Yield a step that removes all scheduling gates of a pod, if it has any: fewer would not help."""
+    names = [gate.name for gate in pod.spec.scheduling_gates]
+    if names:
         yield Step(
             StepKind.UNGATE,
-            f"remove the scheduling gate {gate.name}",
-            "SchedulingGates",
-            edit_pod=partial(_without_gate, gate.name),
+            f"remove the scheduling {plural('gate', len(names))} {format_list(names)}",
+            GATES,
+            edit_pod=partial(with_spec, scheduling_gates=()),
         )
-    if len(diagnosis.pod.spec.scheduling_gates) > 1:
-        names = ", ".join(gate.name for gate in diagnosis.pod.spec.scheduling_gates)
-        yield Step(
-            StepKind.UNGATE,
-            f"remove the scheduling gates {names}",
-            "SchedulingGates",
-            edit_pod=lambda pod: with_spec(pod, scheduling_gates=()),
-            parts=tuple(f"remove the scheduling gate {gate.name}" for gate in diagnosis.pod.spec.scheduling_gates),
-        )
-
-
-def _without_gate(name: str, pod: Pod) -> Pod:
-    return with_spec(pod, scheduling_gates=tuple(each for each in pod.spec.scheduling_gates if each.name != name))
 
 
 # --- taints -----------------------------------------------------------------------------------------------------------

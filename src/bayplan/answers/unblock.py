@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bayplan.analysis.cause_words import ADDED_AFFINITY
+from bayplan.analysis.filter_matrix import GATES
 from bayplan.analysis.root_cause import RootCause
 from bayplan.analysis.rows import Rows
 from bayplan.analysis.units import format_list
@@ -18,9 +19,9 @@ from bayplan.answers.displaced_pods import is_sibling
 from bayplan.answers.move_steps import move_steps
 from bayplan.answers.node_steps import added_nodes, node_steps
 from bayplan.answers.pod_diagnosis import PodDiagnosis, diagnose_pod
-from bayplan.answers.pod_steps import pod_steps
+from bayplan.answers.pod_steps import gate_steps, pod_steps
 from bayplan.answers.shape_catalogue import ShapeCatalogue
-from bayplan.answers.steps import RANKS, RISKS, Step, StepKind, changes_of, edited, includes
+from bayplan.answers.steps import RANKS, RISKS, Step, StepKind, changes_of, edited, includes, with_spec
 from bayplan.answers.trial import Placement, Trial, TrialResult
 from bayplan.base.counted_nouns import format_count, is_or_are
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
@@ -133,7 +134,9 @@ def unblock(trial: Trial, pods: Sequence[Pod], catalogue: Sequence[Node] = (), *
     # Pods that fit take room from those that don't, so schedule them first.
     with trial.after([pod for pod, place in zip(pods, now.placed, strict=True) if place.node]):
         diagnosis = diagnose_pod(trial, waiting[0])
-    search = _Search(trial, diagnosis, pods, now.count, ShapeCatalogue(trial, catalogue))
+        ungated = with_spec(waiting[0], scheduling_gates=())
+        searched = diagnose_pod(trial, ungated) if waiting[0].spec.scheduling_gates else diagnosis
+    search = _Search(trial, searched, pods, now.count, ShapeCatalogue(trial, catalogue))
     found = search.run()
     limits = search.limits
     if ADDED_AFFINITY in diagnosis.cause.summary:
@@ -165,8 +168,9 @@ def _verdict(diagnosis: PodDiagnosis, waiting: Sequence[Pod], asked: int, found:
     first, count = waiting[0].key, len(waiting)
     of = f"{count:,} of {format_count(asked, 'pending pod')}" if count < asked else f"{count:,} pending pods"
     several = f"{of}, such as {first}, {'fits' if count == 1 else 'fit'} on no node"
-    best = found[0].text if found else "nothing that was tried gets it placed"
-    return f"{f'{first} is pending' if asked == 1 else several}: {diagnosis.cause.headline}; best: {best}"
+    state = "gated" if GATES in diagnosis.matrix.whole else "pending"
+    end = f"best: {found[0].text}" if found else "nothing that was tried helps"
+    return f"{f'{first} is {state}' if asked == 1 else several}: {diagnosis.cause.headline}; {end}"
 
 
 class _Search:
@@ -174,7 +178,8 @@ class _Search:
 
     Args:
         trial: the cluster.
-        diagnosis: the first waiting pod, with the verdicts of all filters.
+        diagnosis: the first waiting pod without its gates, with the verdicts of all filters. A gated pod gets no node
+            before its gates are removed, so every trial removes them.
         pods: all pods in question.
         fit: the number of pods that fit without a change.
         shapes: the shapes of nodes that can be added.
@@ -190,12 +195,16 @@ class _Search:
         self._fit = fit
         self._shapes = shapes
         self._budgets = DisruptionBudgets(trial.catalog)
+        self._ungating = tuple(gate_steps(pods[0]))
         self._steps: list[Step] = []
 
     def run(self) -> list[Suggestion]:
         """Return the suggestions that work, the least risky first."""
         diagnosis, trial = self._diagnosis, self._trial
-        found = [*self._by_preemption()]
+        ungated = self._try_once(self._ungating, preempts=False) if self._ungating else None
+        if ungated is not None and ungated.placed == ungated.waiting:
+            return [ungated]
+        found = [*self._by_preemption()] if ungated is None else [ungated]
         found += self._try_all(chain(pod_steps(diagnosis, trial), node_steps(diagnosis, trial)), MAX_OF_KIND)
         found += self._try_all(move_steps(diagnosis, trial), MAX_OF_KIND)
         if not found:
@@ -237,7 +246,7 @@ class _Search:
             if done is not None and counts[done.kind] < most:
                 counts[done.kind] += 1
                 found.append(done)
-                if done.kind == step.kind:
+                if done.kind != StepKind.EVICT.value:
                     enough.append(step)
         return found
 
@@ -266,7 +275,7 @@ class _Search:
             done = self._try(pair)
             if done is not None:
                 found.append(done)
-                if done.kind in [step.kind.value for step in pair]:
+                if done.kind != StepKind.EVICT.value:
                     enough.append(pair)
                 if len(found) == MAX_OF_KIND:
                     break
@@ -281,7 +290,8 @@ class _Search:
     # --- one trial ----------------------------------------------------------------------------------------------------
 
     def _try(self, steps: Sequence[Step]) -> Suggestion | None:
-        """Return a suggestion if these steps get another pod placed, if necessary with preemption."""
+        """Return a suggestion if these steps get another pod placed, if necessary with preemption. Gates are removed, too."""
+        steps = (*self._ungating, *steps)
         if any(step.preempts for step in steps):
             return self._try_once(steps, preempts=True)
         found = self._try_once(steps, preempts=False)
@@ -312,7 +322,7 @@ class _Search:
         if any(info.priority >= own for info in gone if info.key in left):
             return None
         breaks = preempts and any(self._budgets.violated_by(gone))
-        if breaks and steps[0].kind is not StepKind.WAIT:
+        if breaks and not any(step.kind is StepKind.WAIT for step in steps):
             return None
         more: list[Step] = []
         grown = self._more_nodes(steps, result)
@@ -348,7 +358,7 @@ class _Search:
         if result.victims and not any(step.preempts for step in steps):
             kinds.append(StepKind.EVICT)
             risks.append(RISKS[StepKind.EVICT])
-        if result.victims and kinds != [StepKind.WAIT]:
+        if result.victims and StepKind.WAIT not in kinds:
             texts[-1] += f"; it then preempts {_named(result.victims)}"
         changes = changes_of(steps, trial)
         changed = [new for _, new in changes if new is not None]
@@ -356,7 +366,7 @@ class _Search:
         return Suggestion(
             rank=0,
             kind=max(kinds, key=lambda kind: RANKS[kind]).value,
-            text=" and ".join(texts),
+            text=format_list(texts),
             risk="; ".join(dict.fromkeys(risks)),
             cost=round(min(sum(step.cost for step in steps) / len(steps) + (0.5 if len(texts) > 1 else 0.0), 1.0), 4),
             node=next((each.node for each in result.placed if each.node and each.pod == self._diagnosis.pod.key), ""),
@@ -396,7 +406,7 @@ def _named(pods: Sequence[str]) -> str:
 def _combine_well(first: Step, second: Step) -> bool:
     """Return whether two steps can help together: they resolve different filters, and are not meant for different nodes."""
     if first.lifts and first.lifts == second.lifts:
-        return first.kind is not second.kind and first.kind is StepKind.UNGATE
+        return False
     if first.nodes is not None and second.nodes is not None and not first.nodes & second.nodes:
         return False
     return not (first.preempts and second.preempts)

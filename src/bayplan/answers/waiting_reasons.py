@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from bayplan.analysis.cluster_sentences import CommonCause, cluster_sentence
+from bayplan.analysis.filter_matrix import GATES
 from bayplan.analysis.rows import Rows
 from bayplan.answers.pod_diagnosis import diagnose_pod
 from bayplan.answers.trial import Trial
@@ -15,7 +16,6 @@ from bayplan.objects.pod import Pod
 UNATTENDED = "no scheduler"
 NO_NODES = "no nodes"
 SEVERAL = "several filters"
-GATES = "SchedulingGates"
 
 
 class WaitingReason(msgspec.Struct, frozen=True, kw_only=True):
