@@ -91,6 +91,22 @@ SPREAD = [on("a1", "web"), on("a2", "web"), on("b1", "web")]
             id="a pool of one node",
         ),
         pytest.param(
+            [
+                *nodes("general", "a1", zone="a"),
+                *(each.taint("gpu", "yes") for each in nodes("gpu", "b1", zone="b")),
+                *IN_B,
+            ],
+            make_pod("x").claim("data"),
+            "its volume data is in b; the only node there, b1, rejects it: taint gpu=yes:NoSchedule",
+            id="the zone of its volume has one node",
+        ),
+        pytest.param(
+            nodes("general", "a1"),
+            make_pod("x").node_affinity("disktype", operator="Exists"),
+            "no node matches disktype Exists (required node affinity)",
+            id="no node meets its affinity",
+        ),
+        pytest.param(
             [*GPU, nodes("general", "a1")[0].unschedulable()],
             make_pod("x"),
             "no node accepts it: taint gpu=yes:NoSchedule (2), cordoned (1)",

@@ -14,7 +14,7 @@ from bayplan.analysis.explanation_text import render_explanation
 from bayplan.base.errors import PluginError
 from bayplan.framework.node_info import NodeInfo
 from bayplan.objects.meta import KubernetesObject
-from bayplan.objects.pod import Pod, PodCondition
+from bayplan.objects.pod import Pod, PodCondition, PodResourceClaim
 from bayplan.testing.builders import PodBuilder
 
 
@@ -257,3 +257,13 @@ def test_the_verdict_names_what_is_in_the_way_besides_what_ended_the_attempt() -
     assert cluster.explain("y").verdict == (
         "default/y is gated: waiting for scheduling gates: [quota]; also it requests 5 cpu, but the only node, a, offers 4"
     )
+
+
+def test_a_pod_that_another_plugin_keeps_out_of_the_queue_is_explained() -> None:
+    pod = make_pod("x").obj()
+    pod = replace(
+        pod,
+        spec=replace(pod.spec, resource_claims=(PodResourceClaim(name="gpu", resource_claim_template_name="one-gpu"),)),
+    )
+    cluster = Cluster([make_node("a").capacity(cpu="4").obj(), pod])
+    assert cluster.explain("x").verdict == "default/x is pending: ResourceClaim not created yet"

@@ -27,6 +27,7 @@ from bayplan.objects.selectors import (
     selector_text,
 )
 from bayplan.objects.storage import PersistentVolume
+from bayplan.plugins.dynamic_resources.node_filter import CANNOT_ALLOCATE
 from bayplan.plugins.inter_pod_affinity import REASON_AFFINITY, REASON_ANTI_AFFINITY
 from bayplan.plugins.node_affinity import REASON_ENFORCED
 from bayplan.state.arrays import Bools
@@ -132,6 +133,8 @@ class CauseWords:
             "VolumeBinding": self._volumes,
             "VolumeZone": self._volumes,
         }
+        if plugin == "DynamicResources" and set(self._matrix.reasons(plugin)) == {CANNOT_ALLOCATE}:
+            return "no node has free devices for all of its resource claims"
         found = texts[plugin]() if plugin in texts else ""
         return found or f"{plugin} rejects every node: {self._reasons(plugin, self._matrix.known)}"
 
@@ -143,6 +146,8 @@ class CauseWords:
     def _whole(self, plugin: str) -> str:
         """Return why a plugin rejects the pod on every node, or that this is unknown because the input lacks a kind."""
         message = self._matrix.whole[plugin].message or f"{plugin} rejects it"
+        # Without the name of the pod, so that equal causes have equal words.
+        message = message.removeprefix(f'pod "{self._pod.key}": ')
         kind = _NAMED_KINDS.get(message.removeprefix("waiting for ").split(" ", 1)[0], "")
         if kind in self._around.unread and "not found" in message:
             return self._unknown(kind, message)
@@ -174,7 +179,8 @@ class CauseWords:
                 return Clause(found)
         if "NodePorts" in full and (ports := host_ports_of(self._pod)):
             taken = f"host {plural('port', len(ports))} {', '.join(map(str, ports))}"
-            return Clause(f"{taken} {is_or_are(len(ports))} taken on {self._groups.every(rows)}", others=others)
+            where = self._groups.every(rows).rstrip(",")
+            return Clause(f"{taken} {is_or_are(len(ports))} taken on {where}", others=others)
         if FIT in full:
             if text := self._too_large(rows):
                 return Clause(text, others=others)
@@ -339,10 +345,10 @@ class CauseWords:
         terms = self._groups.terms()
         impossible = [self._groups.unmet(term) for term in terms]
         if terms and all(impossible):
-            return f"no node has {' or '.join(dict.fromkeys(impossible))} (required node affinity)"
+            return f"no node matches {' or '.join(dict.fromkeys(impossible))} (required node affinity)"
         parts = [f"{key}={value}" for key, value in wanted.items()]
         parts += [" or ".join(term_text(term) for term in terms)] if terms else []
-        return f"no node has all of {', '.join(parts)}" if parts else ""
+        return f"no node matches all of {', '.join(parts)}" if parts else ""
 
     # --- taints -------------------------------------------------------------------------------------------------------
 
@@ -450,7 +456,9 @@ class CauseWords:
             its = f"its volume {claim} is {where}"
             rows = np.isin(np.array(self._matrix.nodes), list(near))
             if len(near) == 1:
-                return Clause(f"{its}, which {self._state(next(iter(near.values())), rows)}")
+                (name, node), *_ = near.items()
+                subject = ", which" if name in where else f"; the only node there, {name},"
+                return Clause(f"{its}{subject} {self._state(node, rows)}")
             return Clause(f"{its}, and no node there accepts it: {self._excluded(rows)}")
         return None
 

@@ -143,6 +143,10 @@ class CurrentSource:
             if record.outcome is not Outcome.ERROR or pod.pod is None:
                 return record.message
             return error_text(self._trial, as_waiting(pod.pod), record.message)
+        if pod.key == self._life.key and pod.fate is PodFate.PENDING and pod.pod is not None:
+            # A PreEnqueue plugin other than SchedulingGates keeps the pod out of the queue.
+            gate = self._trial.gate(pod.pod)
+            return gate.message if gate is not None else pod.message
         return pod.message
 
     def requests_of(self, pod: PodTimeline) -> Amounts:

@@ -111,9 +111,9 @@ def with_suggestions(found: Explanation, trial: Trial, pod: Pod, node: str = "")
     if pod.spec.scheduler_name not in trial.profiles:
         return found
     answer = unblock(trial, [pod])
-    is_gated, detail = found.fate == PodFate.GATED.value, found.detail
-    if answer.cause is not None and (is_gated or (detail is not None and detail.rejected_by_pre_filter)):
-        # The attempt ended before filters ran. The diagnosis knows what else is in the way.
+    detail = found.detail
+    if answer.cause is not None and (not found.attempts or (detail is not None and detail.rejected_by_pre_filter)):
+        # No filter ran: the pod was not tried, or the attempt ended before. The diagnosis knows what else is in the way.
         found = replace(found, verdict=f"{pod.key} is {found.fate}: {answer.cause.headline}")
     if detail is not None:
         found = replace(found, detail=_with_remedies(detail, answer.suggestions))
