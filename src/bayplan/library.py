@@ -347,7 +347,9 @@ class Cluster:
             return list(found.values())
         first = lives[0]
         got = f"{first.key}, which is on {first.node}" if first.node else f"{first.key}, {first.fate}"
-        raise InputError("unblock", got=got, wanted="a pending pod", hint="bayplan explain")
+        if len(lives) > 1:
+            got = f"{target}, none of whose {len(lives):,} pods is pending"
+        raise InputError("unblock", got=got, wanted="a pending pod", hint=f"bayplan explain {target}")
 
     def trial(self) -> Trial:
         """Return a fork of the cluster in which changes are tried and undone."""

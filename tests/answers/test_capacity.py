@@ -183,3 +183,10 @@ def test_a_mix_is_parsed_from_comma_separated_workloads(text: str, want: list[Sh
 def test_an_unknown_workload_is_refused_with_a_suggestion() -> None:
     with pytest.raises(InputError, match="'replicaset/default/web'"):
         capacity(cluster_of(*NODES, WEB), [Share("wev")])
+
+
+@pytest.mark.parametrize("name", ["daemonset/default/log", "log-1"])
+def test_daemon_sets_cannot_be_copied(name: str) -> None:
+    cluster = cluster_of(node("a"), running("log-1", "a", owner="log", kind="DaemonSet").obj())
+    with pytest.raises(InputError, match=r"not a DaemonSet, got .* which has one pod on each of its nodes"):
+        capacity(cluster, parse_mix(name))

@@ -14,6 +14,7 @@ from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import parse_time_ns
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodStatus
+from bayplan.testing.builders import make_pod
 from tests.answers.clusters import node, running, waiting
 
 NOW_NS = parse_time_ns("2026-01-01T01:00:00Z")
@@ -103,3 +104,10 @@ def test_seeds_with_the_same_start_share_a_row() -> None:
 def test_a_workload_without_pending_pods_is_refused() -> None:
     with pytest.raises(InputError, match="is not pending"):
         start_times(cluster(running("web-1", "n1").obj()), "web")
+
+
+def test_a_gated_pod_does_not_start() -> None:
+    pod = make_pod("x").gate("example.com/quota").obj()
+    lines = start_text(start_times(cluster(pod), "x"))
+    assert lines[0] == "pod/default/x does not start within 7 d; nothing removes its scheduling gates."
+    assert lines[3].endswith("waiting for scheduling gates: [example.com/quota]")

@@ -68,3 +68,15 @@ def test_a_new_node_has_the_devices_of_its_model() -> None:
     cluster = cluster_of(node("a"), *device_objects(), HOLDER.obj(), WANTS_A_DEVICE)
     answer = nodes_to_add(cluster, [parse_shape("like=a", cluster.state)])
     assert [(each.pod, each.node) for each in answer.pods] == [("default/x", "added-1")]
+
+
+def test_a_trial_leaves_no_allocated_claims_behind() -> None:
+    cluster = cluster_of(node("a"), *device_objects(), HOLDER.obj(), WANTS_A_DEVICE)
+    for _ in range(2):
+        with cluster.trial() as trial:
+            trial.remove_pod("default/holder")
+            assert trial.place([WANTS_A_DEVICE]) == "a"
+    # The pod asks for a device of its own, which the other one still has.
+    with cluster.trial() as trial:
+        assert not trial.place([WANTS_A_DEVICE])
+        assert "cannot allocate all claims" in trial.messages[WANTS_A_DEVICE.key]

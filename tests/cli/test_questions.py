@@ -203,6 +203,19 @@ def test_json_output_has_rows_and_assumptions(run: Run, words: list[str], names:
         pytest.param(["what-if", "DUMP"], "what-if: expected KIND=TARGET", id="no change"),
         pytest.param(["what-if", "losezone=b", "DUMP"], "got 'losezone=b'; try lose-zone=b", id="a misspelt change"),
         pytest.param(["what-if", "weight=Nobody:2", "DUMP"], "score plugin: expected one of", id="no such plugin"),
+        pytest.param(["what-if", "drain=", "DUMP"], "change: expected drain=NODES, got 'drain='", id="no target"),
+        pytest.param(
+            ["what-if", "resize=n1:cpu=lots", "DUMP"], "resize cpu: expected a quantity, got 'lots'", id="no quantity"
+        ),
+        pytest.param(
+            ["capacity", "DUMP"], "expected WORKLOAD before the source, got only the source", id="no workload"
+        ),
+        *(
+            pytest.param([command, "DUMP"], "POD: expected POD before the source", id=f"no pod for {command}")
+            for command in ("explain", "unblock", "when")
+        ),
+        pytest.param(["explain", "elsewhere/web", "DUMP"], "try 'replicaset/default/web'", id="another namespace"),
+        pytest.param(["explain", "nothing-like-it", "DUMP"], "try bayplan waiting", id="no similar name"),
         pytest.param(
             ["when", "web", "DUMP"], "expected a pending pod, or a workload with pending pods", id="nothing waits"
         ),

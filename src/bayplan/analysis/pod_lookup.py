@@ -23,6 +23,9 @@ ABBREVIATIONS = {
 LISTED = 5
 """Maximum number of candidates named in an error."""
 
+LISTING = "bayplan waiting, which lists the pending pods"
+"""The suggestion if no name is similar."""
+
 
 def find_pods(text: str, pods: Iterable[PodTimeline]) -> list[PodTimeline]:
     """Return the timelines of the matching pod, or of all pods of the matching workload.
@@ -100,12 +103,13 @@ def _unknown(text: str, named: dict[str, list[PodTimeline]]) -> InputError:
         kind, _, owner = pods[-1].workload.partition(" ")
         if owner:
             workload = f"{kind.lower()}/{owner}"
+            names.setdefault(owner.rpartition("/")[2], workload)
             names.setdefault(f"{kind.lower()}/{owner.rpartition('/')[2]}", workload)
             names.setdefault(workload, workload)
     # The same name in another namespace is a better suggestion than a similar name.
     name = text.rpartition("/")[2]
     close = name if name in names else near_name(text, names)
-    hint = f"'{names[close]}'" if close else "" if named else "input with pods"
+    hint = f"'{names[close]}'" if close else LISTING if named else "input with pods"
     return InputError("pod", got=f"'{text}'", wanted=_expected(named), hint=hint)
 
 

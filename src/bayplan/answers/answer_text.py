@@ -18,6 +18,7 @@ from bayplan.answers.start_times import Start, StartAnswer
 from bayplan.answers.what_if import WORST_FIRST, Answer
 from bayplan.base.counted_nouns import format_count, plural
 from bayplan.base.go_text.times import format_time
+from bayplan.plugins.scheduling_gates import GATED
 
 _QUOTA = re.compile(r"exceeded quota: ([^,\s]+)")
 
@@ -332,7 +333,10 @@ def start_text(answer: StartAnswer, *, everything: bool = False) -> list[str]:
     elif answer.earliest_ns is not None:
         text = f"{starts} in {format_duration(answer.earliest_ns)} at the earliest, or not within {horizon}"
     else:
-        text = f"{answer.asked} does not start within {horizon}; no pod with a known run time makes room for it"
+        left = [each.message for each in answer.starts if each.wait_ns is None]
+        is_gated = all(message.startswith(GATED) for message in left)
+        why = "nothing removes its scheduling gates" if is_gated else "no pod with a known run time makes room for it"
+        text = f"{answer.asked} does not start within {horizon}; {why}"
     heads = ("POD", "SEEDS", "STARTS", "IN", "NODE", "")
     table = columns(heads, _start_rows(answer.starts, everything=everything), everything=everything)
     return [f"{text}.", "", *table, *assumed(answer.assumptions)]

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 import msgspec
 from msgspec.structs import replace
 
-from bayplan.answers.copies import Template, replacement
+from bayplan.answers.copies import Template, check_has_replicas, replacement
 from bayplan.answers.displaced_pods import is_recreated_elsewhere
 from bayplan.answers.drain_rules import uncordoned
 from bayplan.answers.node_groups import ZONE
@@ -79,6 +79,8 @@ def parse_change(text: str) -> Change:
         InputError: the text is not a change.
     """
     kind, equals, rest = text.partition("=")
+    if equals and kind in CHANGES and not rest:
+        raise InputError("change", got=repr(text), wanted=f"{kind}={CHANGES[kind].value or CHANGES[kind].target}")
     if not equals or kind not in CHANGES or not rest:
         close = near_name(kind, CHANGES) if equals and rest else ""
         hint = f"{close}={rest}" if close else "cordon=NODE"
@@ -261,7 +263,12 @@ def _resize(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effe
         key, equals, value = part.partition("=")
         if not equals:
             raise InputError("resize", got=repr(part), wanted="resource=amount", hint="resize=NODE:cpu=8,memory=32Gi")
-        parse_quantity(value)
+        try:
+            parse_quantity(value)
+        except InputError:
+            raise InputError(
+                f"resize {key}", got=repr(value), wanted="a quantity", hint="resize=NODE:cpu=8,memory=32Gi"
+            ) from None
         amounts[key] = value
     for node in select_nodes(change.target, trial):
         allocatable = {**node.status.allocatable, **amounts}
@@ -288,6 +295,7 @@ def _add_nodes(change: Change, trial: Trial, cluster: QuestionCluster, effect: E
 
 def _scale(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
     found, wanted = find_workload(change.target, cluster), _count("scale", change.value)
+    check_has_replicas(found)
     present = [pod for pod in found.pods if pod.key not in effect.gone]
     if wanted < len(present):
         ranked = rank_for_deletion(present, present, cluster.now_ns)
@@ -347,14 +355,21 @@ def _count(what: str, text: str) -> int:
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    """A kind of change: the syntax of its target and value ("" if it has no value), and the function that applies it."""
+    """A kind of change.
+
+    Attributes:
+        value: the syntax of its target and value; "" if it has no value.
+        apply: the function that applies it.
+        target: the syntax of the target if it has no value.
+    """
 
     value: str
     apply: Callable[[Change, Trial, QuestionCluster, Effect], None]
+    target: str = "NODES"
 
 
 CHANGES: dict[str, _Kind] = {
-    "lose-zone": _Kind("", _remove_zone),
+    "lose-zone": _Kind("", _remove_zone, "ZONE"),
     "remove-nodes": _Kind("", _remove_nodes),
     "drain": _Kind("", _drain_nodes),
     "cordon": _Kind("", _cordon),
@@ -364,9 +379,9 @@ CHANGES: dict[str, _Kind] = {
     "resize": _Kind("NODES:cpu=8,memory=32Gi", _resize),
     "add-nodes": _Kind("COUNT:SHAPE", _add_nodes),
     "scale": _Kind("WORKLOAD:REPLICAS", _scale),
-    "restart": _Kind("", _restart),
-    "delete": _Kind("", _delete),
+    "restart": _Kind("", _restart, "WORKLOAD"),
+    "delete": _Kind("", _delete, "WORKLOAD"),
     "priority": _Kind("WORKLOAD:NUMBER", _priority),
-    "apply": _Kind("", _apply),
+    "apply": _Kind("", _apply, "FILE"),
 }
 """The kinds of changes, by name."""

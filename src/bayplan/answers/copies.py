@@ -186,6 +186,22 @@ def replacement(pod: Pod, objects: Lookup) -> list[KubernetesObject]:
 # --- more copies of a workload ----------------------------------------------------------------------------------------
 
 
+def check_has_replicas(found: Found) -> None:
+    """Raise if a workload is a DaemonSet, or a pod of one: the nodes determine how many pods it has.
+
+    Raises:
+        InputError: the workload is a DaemonSet.
+    """
+    owners = [pod.metadata.controller() for pod in found.pods[:1]]
+    if found.kind == "DaemonSet" or any(owner is not None and owner.kind == "DaemonSet" for owner in owners):
+        raise InputError(
+            "workload",
+            got=f"{found.label}, which has one pod on each of its nodes",
+            wanted="a workload whose number of pods can change, not a DaemonSet",
+            hint="what-if add-nodes=COUNT:SHAPE for more nodes",
+        )
+
+
 class Template:
     """Creates further copies of a workload.
 
@@ -200,10 +216,11 @@ class Template:
         provisions: whether volumes are provisioned for copies before they are scheduled.
 
     Raises:
-        InputError: the workload has neither pods nor a template, or admission rejects its pods.
+        InputError: the workload is a DaemonSet or has neither pods nor a template, or admission rejects its pods.
     """
 
     def __init__(self, found: Found, cluster: QuestionCluster) -> None:
+        check_has_replicas(found)
         self.label = found.label
         self._cluster = cluster
         template = template_of(found.item) if found.item is not None else None

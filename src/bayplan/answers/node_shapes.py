@@ -425,7 +425,8 @@ def parse_taint(text: str) -> Taint:
     rest, colon, effect = text.rpartition(":")
     key, _, value = rest.partition("=")
     if not colon or not key or effect not in _EFFECTS:
-        raise InputError("taint", got=repr(text), wanted=f"key=value:Effect with {format_choice(_EFFECTS)}")
+        wanted = f"key=value:Effect or key:Effect with {format_choice(_EFFECTS)}"
+        raise InputError("taint", got=repr(text), wanted=wanted, hint="dedicated=batch:NoSchedule")
     return Taint(key=key, value=value, effect=effect)
 
 

@@ -29,6 +29,7 @@ from bayplan.engine.records import RecordLevel
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.objects.workloads import DaemonSet, Job, StatefulSet
+from bayplan.plugins.scheduling_gates import gates_message
 from bayplan.sim.operations import Apply
 from bayplan.sim.result import PodTimeline
 from bayplan.sim.simulator import Simulator
@@ -137,14 +138,16 @@ def start_times(
 
 
 def _start(timeline: PodTimeline, seed: int, now_ns: int) -> Start:
-    bound_ns = timeline.bound_ns
+    bound_ns, message = timeline.bound_ns, timeline.message
+    if not message and timeline.pod is not None and timeline.pod.spec.scheduling_gates:
+        message = gates_message(timeline.pod)
     return Start(
         pod=timeline.key,
         seed=seed,
         starts_at_ns=bound_ns,
         wait_ns=None if bound_ns is None else max(bound_ns - now_ns, 0),
         node=timeline.node,
-        message="" if bound_ns is not None else timeline.message,
+        message="" if bound_ns is not None else message,
     )
 
 

@@ -15,7 +15,7 @@ from bayplan.app.sources.cluster_source import ClusterSource, SourceKind
 from bayplan.base.errors import InputError
 from bayplan.cli.question_options import All, opened, print_answer
 from bayplan.cli.simulation_options import ModeOption, Plugins, Seed, SourceConfig, SourceFeatureGates, Strict
-from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, source_options
+from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, check_subject, source_options
 
 Files: TypeAlias = Annotated[
     list[str] | None,
@@ -85,6 +85,7 @@ def capacity(
         seed=seed,
         strict=strict,
     )
+    check_subject("WORKLOAD", workloads, options)
     mix = parse_mix(workloads)
     with opened(options) as (source, cluster):
         if over_time is not None:

@@ -47,7 +47,7 @@ from bayplan.cli.simulation_options import (
     parse_duration,
     run,
 )
-from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, print_json, print_warnings
+from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, check_subject, print_json, print_warnings
 from bayplan.engine.records import RecordLevel
 from bayplan.formats.inputs import load_inputs
 from bayplan.library import Cluster
@@ -145,7 +145,7 @@ def _workload_lines(found: Workload) -> list[str]:
     """Return the pods of a workload as lines of text: the verdict, then the pods, pending ones first."""
     waiting = [life for life in found.lives if life.fate in WAITING]
     placed = sum(bool(life.node) for life in found.lives)
-    verdict = f"{placed:,} of {format_count(len(found.lives), 'pod')} have a node"
+    verdict = f"{placed:,} of {format_count(len(found.lives), 'pod')} {'has' if placed == 1 else 'have'} a node"
     if waiting:
         verdict = f"{verdict}, {len(waiting):,} {is_or_are(len(waiting))} pending"
     lines = [*([f"{found.missing}."] if found.missing else []), f"{verdict}.", *found.verdicts]
@@ -209,6 +209,7 @@ class _Question:
 
     def answer(self, pod: str, shown: Shown) -> Explanation | Workload:
         """Return the explanation of a pod, or the pods of a workload."""
+        check_subject("POD", pod, self._source)
         kind = source_kind(self._source)
         if kind is SourceKind.RESULT:
             return self._of_result(pod, shown)

@@ -15,6 +15,7 @@ from bayplan.analysis.report import SHOWN_WARNINGS
 from bayplan.app.mode import Mode
 from bayplan.app.sources.cluster_source import ClusterSource, SourceOptions
 from bayplan.app.sources.opening import open_source
+from bayplan.base.errors import InputError
 from bayplan.formats.manifest import LoadWarning
 
 SOURCE_HELP = "Manifests or dump, result directory, or URL of a Bayplan server."
@@ -56,6 +57,23 @@ def source_options(
         seed=seed,
         strict=strict,
     )
+
+
+def check_subject(name: str, text: str, options: SourceOptions) -> None:
+    """Raise if a command got a source but nothing to ask about: the source is then the first argument.
+
+    Args:
+        name: the name of the first argument, e.g. ``POD``.
+        text: the first argument.
+        options: the options of the command.
+
+    Raises:
+        InputError: the first argument is a source.
+    """
+    if options.paths or options.context or options.kubeconfig is not None:
+        return
+    if text.startswith(("http://", "https://")) or Path(text).exists():
+        raise InputError(name, got=f"only the source {text}", wanted=f"{name} before the source", hint=f"{name} {text}")
 
 
 def read_source(options: SourceOptions) -> ClusterSource:

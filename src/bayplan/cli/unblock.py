@@ -17,7 +17,16 @@ from bayplan.cli.simulation_options import (
     SourceFeatureGates,
     Strict,
 )
-from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, print_json, read_source, source_options
+from bayplan.cli.source_options import (
+    AsJson,
+    Context,
+    Kubeconfig,
+    Sources,
+    check_subject,
+    print_json,
+    read_source,
+    source_options,
+)
 from bayplan.engine.records import RecordLevel
 from bayplan.formats.inputs import load_inputs
 from bayplan.library import Cluster
@@ -69,6 +78,7 @@ def unblock(
         seed=seed,
         strict=strict,
     )
+    check_subject("POD", pod, options)
     catalogue = _shapes(shapes or [])
     source = read_source(options)
     cluster = Cluster.of(source, seed=seed, record_level=RecordLevel.OFF)

@@ -17,7 +17,7 @@ from bayplan.cli.simulation_options import (
     Strict,
     parse_duration,
 )
-from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, source_options
+from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, check_subject, source_options
 
 
 def when(
@@ -66,6 +66,7 @@ def when(
         seed=seed,
         strict=strict,
     )
+    check_subject("POD", pod, options)
     with opened(options) as (source, cluster):
         answer = start_times(
             cluster,

@@ -9,6 +9,13 @@ from bayplan.framework.plugin import PreEnqueuePlugin
 from bayplan.framework.status import SUCCESS, Status, unresolvable
 from bayplan.objects.pod import Pod
 
+GATED = "waiting for scheduling gates: "
+
+
+def gates_message(pod: Pod) -> str:
+    """Return the reason for a pod that has scheduling gates."""
+    return f"{GATED}[{' '.join(gate.name for gate in pod.spec.scheduling_gates)}]"
+
 
 class SchedulingGates(PreEnqueuePlugin[None]):
     """Gates pods until their last scheduling gate is removed."""
@@ -17,10 +24,7 @@ class SchedulingGates(PreEnqueuePlugin[None]):
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """Reject a pod that has scheduling gates; the reason names them."""
-        gates = pod.spec.scheduling_gates
-        if not gates:
-            return SUCCESS
-        return unresolvable(f"waiting for scheduling gates: [{' '.join(gate.name for gate in gates)}]")
+        return unresolvable(gates_message(pod)) if pod.spec.scheduling_gates else SUCCESS
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register the removal of a pod's last gate."""

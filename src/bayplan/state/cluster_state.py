@@ -288,14 +288,11 @@ class ClusterState:
 
     def put_object(self, key: str, item: Struct) -> None:
         """Add or replace an object of the catalog. `key`: ``namespace/name`` or ``name``."""
-        old = self.catalog.put(key, item)
-        self._undo(lambda: self.catalog.put(key, old) if old is not None else self.catalog.remove(type(item), key))
+        self.catalog.put(key, item)
 
     def remove_object(self, kind: type[Struct], key: str) -> None:
         """Remove an object from the catalog, if it exists."""
-        old = self.catalog.remove(kind, key)
-        if old is not None:
-            self._undo(lambda: self.catalog.put(key, old))
+        self.catalog.remove(kind, key)
 
     # Magnitudes of amounts.
 
@@ -343,14 +340,16 @@ class ClusterState:
     @contextmanager
     def trial(self) -> Iterator[ClusterState]:
         """Return a context manager that undoes all writes in its block at the end. Trials can be nested."""
-        outer, self._journal = self._journal, []
+        outer, journal = self._journal, list[Callable[[], object]]()
+        # Plugins write to the catalog themselves, so it keeps the journal, too.
+        self._journal = self.catalog.journal = journal
         try:
             yield self
         finally:
-            journal, self._journal = self._journal, None
+            self._journal = self.catalog.journal = None
             for inverse in reversed(journal):
                 inverse()
-            self._journal = outer
+            self._journal = self.catalog.journal = outer
 
     def _undo(self, inverse: Callable[[], object]) -> None:
         if self._journal is not None:

@@ -20,15 +20,17 @@ class ObjectCatalog:
 
     Attributes:
         writes: the number of all writes of any type; while it is unchanged, so are all versions.
+        journal: the functions that undo the writes of a trial (see `ClusterState.trial`), in order; None outside trials.
     """
 
-    __slots__ = ("_objects", "_versions", "_written", "writes")
+    __slots__ = ("_objects", "_versions", "_written", "journal", "writes")
 
     REMEMBERED = 1 << 15
     """Minimum number of remembered writes per type; the maximum is twice as high."""
 
     def __init__(self) -> None:
         self.writes = 0
+        self.journal: list[Callable[[], object]] | None = None
         self._objects: dict[type[msgspec.Struct], dict[str, msgspec.Struct]] = {}
         self._versions: dict[type[msgspec.Struct], int] = {}
         self._written: dict[type[msgspec.Struct], list[str]] = {}
@@ -40,12 +42,16 @@ class ObjectCatalog:
         old = objects.get(key)
         objects[key] = item
         self._note(kind, key)
+        if self.journal is not None:
+            self.journal.append(lambda: self.put(key, old) if old is not None else self.remove(kind, key))
         return old
 
     def remove(self, kind: type[T], key: str) -> T | None:
         """Remove an object; return it, or None if it did not exist."""
         old = self._objects.get(kind, {}).pop(key, None)
         self._note(kind, key)
+        if self.journal is not None and old is not None:
+            self.journal.append(lambda: self.put(key, old))
         return old if isinstance(old, kind) else None
 
     def _note(self, kind: type[msgspec.Struct], key: str) -> None:
