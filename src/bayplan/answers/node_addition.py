@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 import msgspec
 import numpy as np
@@ -19,6 +20,7 @@ from bayplan.analysis.rows import Rows
 from bayplan.answers.bounds import packed_addition_bound
 from bayplan.answers.copies import Template, replacement
 from bayplan.answers.node_groups import ZONE
+from bayplan.answers.node_sets import Outcome, cheaper_sets
 from bayplan.answers.node_shapes import NodeShape, daemon_models
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.trial import Trial
@@ -38,6 +40,9 @@ MAX_ROUNDS = 20
 
 MAX_TRIES = 300
 """Maximum number of sets to try when improving an answer."""
+
+MAX_TRIED_PODS = 20_000
+"""Maximum number of pods to schedule when improving an answer: a few seconds."""
 
 MAX_IMPROVED = 60
 """Maximum number of nodes of an answer to improve; each attempt to improve it schedules all waiting pods again."""
@@ -176,7 +181,7 @@ class _Addition:
             best = self._improve(best)
         return self._answer(best)
 
-    def _add_until_placed(self, shapes: Sequence[NodeShape]) -> _Outcome:
+    def _add_until_placed(self, shapes: Sequence[NodeShape]) -> Outcome:
         """Add nodes of some shapes until all pods that fit any shape are placed. Return the outcome of scheduling all pods."""
         chosen, unplaceable = self._grow([], shapes)
         found = self._schedule(chosen)
@@ -288,7 +293,7 @@ class _Addition:
 
     # The outcome, and better ones.
 
-    def _schedule(self, chosen: Sequence[NodeShape]) -> _Outcome:
+    def _schedule(self, chosen: Sequence[NodeShape]) -> Outcome:
         """Schedule everything, with all nodes present from the beginning."""
         self._messages = {}
         with self._cluster.trial(preempts=self._preempts) as trial:
@@ -298,31 +303,25 @@ class _Addition:
                 trial.add_all(shape.objects(names[-1], self._daemons))
             left = self._place(trial, [items[-1].key for items in self._items])
             nodes = {items[-1].key: trial.node_of(items[-1].key) for items in self._items}
-        return _Outcome(list(chosen), names, nodes, frozenset(left), dict(self._messages))
+        return Outcome(list(chosen), names, nodes, frozenset(left), dict(self._messages))
 
-    def _improve(self, best: _Outcome) -> _Outcome:
+    def _improve(self, best: Outcome) -> Outcome:
         """Remove nodes, and replace them by cheaper ones, as long as no more pods wait."""
-        cheaper = sorted(self._shapes, key=lambda shape: shape.price)
-        improved, tries_left = True, MAX_TRIES
-        while improved and tries_left > 0:
-            improved = False
-            # One node of each shape: the others of the shape are equivalent.
-            places = {shape.name: place for place, shape in enumerate(best.shapes)}.values()
-            for place in sorted(places, key=lambda place: -best.shapes[place].price):
-                rest = best.shapes[:place] + best.shapes[place + 1 :]
-                price = best.shapes[place].price
-                tries = [rest] + [[*rest, shape] for shape in cheaper if shape.price < price and _may_add(shape, rest)]
-                for shapes in tries[: max(tries_left, 0)]:
-                    tries_left -= 1
-                    found = self._schedule(shapes)
-                    if found.left <= best.left:
-                        best, improved = found, True
-                        break
-                if improved:
+        tries_left = min(MAX_TRIES, MAX_TRIED_PODS // max(len(self._items), 1))
+        while tries_left > 0:
+            better: Outcome | None = None
+            for shapes in islice(cheaper_sets(best, self._shapes), tries_left):
+                tries_left -= 1
+                found = self._schedule(shapes)
+                if found.left <= best.left:
+                    better = found
                     break
+            if better is None:
+                break
+            best = better
         return best
 
-    def _answer(self, best: _Outcome) -> AdditionAnswer:
+    def _answer(self, best: Outcome) -> AdditionAnswer:
         pods = Counter(node for node in best.nodes.values() if node)
         nodes = [
             AddedNode(
@@ -360,7 +359,7 @@ class _Addition:
             assumptions=self._assumptions(),
         )
 
-    def _bound(self, best: _Outcome) -> float:
+    def _bound(self, best: Outcome) -> float:
         """Return a lower bound on the price: per resource, the demand beyond the free room, at the lowest price per unit."""
         state = self._cluster.state
         # This may add resource rows to the state for good, so read the number of rows afterwards.
@@ -467,29 +466,3 @@ def _looks_at_zones(items: Sequence[KubernetesObject]) -> bool:
 def _family(shape: NodeShape) -> tuple[str, bytes]:
     """Return the name without the zone at its end, and the encoded amounts. Shapes of a pool and type share it across zones."""
     return shape.name.removesuffix(shape.zone), msgspec.msgpack.encode(shape.template.status.allocatable)
-
-
-def _may_add(shape: NodeShape, others: Sequence[NodeShape]) -> bool:
-    return shape.most is None or sum(other.name == shape.name for other in others) < shape.most
-
-
-class _Outcome(msgspec.Struct, frozen=True):
-    """The outcome for a set of nodes.
-
-    Attributes:
-        shapes, names: the shapes and names of the nodes.
-        nodes: the node of each pod, or "".
-        left: the keys of the pods that still wait.
-        messages: why pods wait, by key.
-    """
-
-    shapes: list[NodeShape]
-    names: list[str]
-    nodes: dict[str, str]
-    left: frozenset[str]
-    messages: dict[str, str]
-
-    @property
-    def price(self) -> float:
-        """Return the total price of the nodes."""
-        return sum(shape.price for shape in self.shapes)
