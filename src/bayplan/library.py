@@ -25,6 +25,7 @@ from bayplan.answers.current_source import current_pods
 from bayplan.answers.drain_rules import DrainOptions
 from bayplan.answers.explain_now import explain_now
 from bayplan.answers.instant_host import InstantHost
+from bayplan.answers.missing_replicas import missing_replicas
 from bayplan.answers.node_removal import RemovalAnswer, nodes_to_remove
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.trial import Trial
@@ -341,7 +342,14 @@ class Cluster:
             # Most pods have a node: they are searched only for a good error message.
             lives = find_pods(target, self._timelines([pods[key] for key in self.pending]))
         except InputError:
-            lives = find_pods(target, self.timelines())
+            try:
+                lives = find_pods(target, self.timelines())
+            except InputError:
+                missing = missing_replicas(target, self.questions())
+                if not missing:
+                    raise
+                got, hint = f"a workload without pods: {missing}", f"bayplan explain {target}"
+                raise InputError("unblock", got=got, wanted="a pending pod", hint=hint) from None
         found = {life.key: life.pod for life in lives if life.fate in WAITING and life.pod is not None}
         if found:
             return list(found.values())

@@ -14,6 +14,7 @@ from bayplan.app.scheduler_setup import read_setup
 from bayplan.base.errors import InputError
 from bayplan.objects.meta import KubernetesObject
 from bayplan.testing.builders import PodBuilder, make_node
+from bayplan.testing.object_builders import make_object
 from tests.answers.clusters import cluster_of, node, running, waiting
 
 NODES = (node("n1"), node("n2", zone="b"), node("n3", zone="b"))
@@ -151,7 +152,7 @@ def test_compare_lists_differences_between_two_clusters_per_pod() -> None:
     assert kinds(answer) == {"web-0": "moved", "gone": "gone", "new": "new"}
     assert answer.differences[0].reason == "n1 is gone"
     assert difference_text(answer, names=("monday", "tuesday"))[0] == (
-        "monday and tuesday: of 5 pods, 1 moves, 1 is gone, 1 is new."
+        "monday and tuesday: of 5 pods, 1 moves, 1 is gone, 1 is new and pending."
     )
 
 
@@ -282,3 +283,25 @@ def test_uncordoning_removes_the_cordon_taint() -> None:
     )
     answer = what_if(cluster_of(*NODES, cordoned, waiting("big", cpu="50")), [parse_change("uncordon=n9")])
     assert [(each.pod, each.after) for each in answer.differences] == [("default/big", "n9")]
+
+
+def test_scaling_creates_only_the_replicas_that_a_quota_admits() -> None:
+    quota = make_object(
+        {
+            "apiVersion": "v1",
+            "kind": "ResourceQuota",
+            "metadata": {"name": "team", "namespace": "default"},
+            "spec": {"hard": {"pods": "4"}},
+        }
+    )
+    answer = what_if(cluster_of(*NODES, *WEB, quota), [parse_change("scale=web:6")])
+    assert answer.counts["new"] == 1
+    assert (
+        "2 new replicas of replicaset/default/web are never created: "
+        "forbidden: exceeded quota: team, requested: pods=1, used: pods=4, limited: pods=4"
+    ) in answer.assumptions
+
+
+def test_the_first_line_says_how_many_new_pods_are_pending() -> None:
+    answer = what_if(cluster_of(node("n1"), *WEB[:1]), [parse_change("scale=web:6")])
+    assert difference_text(answer)[0] == "scale=web:6: of 6 pods, 5 are new (2 of them pending)."

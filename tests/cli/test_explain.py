@@ -331,3 +331,32 @@ def test_an_abbreviated_node_is_suggested_for_a_pod_without_attempts(
     )
     assert message in capsys.readouterr().err
     assert main(["explain", "gated", source, "--node", "ip-10-0-0-1.example"]) == 0
+
+
+def test_a_workload_without_pods_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "web.yaml").write_text(REFUSED)
+    assert main(["explain", "deployment/web", str(tmp_path / "web.yaml")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(
+        "2 replicas of deployment/default/web were never created: forbidden: exceeded quota: none"
+    )
+    assert main(["unblock", "deployment/web", str(tmp_path / "web.yaml")]) == 2
+    assert "a workload without pods: 2 replicas of deployment/default/web were never" in capsys.readouterr().err
+
+
+REFUSED = """
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: none, namespace: default}
+spec: {hard: {pods: "0"}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: default}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: web}]}
+"""

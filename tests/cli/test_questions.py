@@ -105,7 +105,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
         pytest.param(
             ["what-if", "resize=n1:cpu=500m", "scale=web:2", "cordon=n2", "DUMP"],
             0,
-            "resize=n1:cpu=500m, scale=web:2, cordon=n2: of 4 pods, 1 is new.",
+            "resize=n1:cpu=500m, scale=web:2, cordon=n2: of 4 pods, 1 is new and pending.",
             id="what-if of several changes",
         ),
         pytest.param(["compare", "DUMP", "LESS"], 1, "", id="compare"),

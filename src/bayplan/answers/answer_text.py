@@ -108,7 +108,8 @@ def capacity_text(answer: CapacityAnswer, *, everything: bool = False) -> list[s
         for each in sorted(answer.groups, key=lambda each: -each.copies)
     ]
     heads = ("ZONE", "POOL", "NODES", "HAD ROOM", "COPIES", "HAVE ROOM", "LIMITED BY")
-    lines += ["", *columns(heads, groups, everything=everything)]
+    if groups:
+        lines += ["", *columns(heads, groups, everything=everything)]
     if answer.victims:
         victims = [(v.pod, v.priority, v.node, v.preemptor, v.new_node or "(pending)") for v in answer.victims]
         titles = ("EVICTED", "PRIORITY", "FROM", "FOR", "GOES TO")
@@ -167,6 +168,8 @@ def _capacity_verdict(answer: CapacityAnswer) -> str:
     if QUOTA in answer.runs_out:
         name = _QUOTA.search(answer.message)
         return f"{what}; then the resource quota {name[1]} is used up." if name else f"{what}; then a quota is used up."
+    if not answer.groups:
+        return f"{what}; the cluster has no nodes."
     first = next(iter(answer.runs_out), "")
     if not first or not any(each.nodes_with_room or each.copies for each in answer.groups):
         of = "" if len(answer.workloads) == 1 else f" of {answer.stopped_by}"
@@ -267,9 +270,14 @@ def difference_text(answer: Answer, *, names: tuple[str, str] | None = None, eve
         for kind, count in answer.counts.items()
         if count
     ]
+    unplaced = sum(each.kind == "new" and not each.after for each in answer.differences)
+    if unplaced and parts:
+        # New pods are the last kind.
+        parts[-1] += " and pending" if unplaced == answer.counts["new"] else f" ({unplaced:,} of them pending)"
     changes = ", ".join(answer.changes) if names is None else f"{before} and {after}"
     if not parts:
-        lines = [f"{changes}: no difference; all {format_count(answer.pods, 'pod')} are where they were."]
+        same = "the pod is where it was" if answer.pods == 1 else f"all {answer.pods:,} pods are where they were"
+        lines = [f"{changes}: no difference; {same}."]
     else:
         lines = [f"{changes}: of {format_count(answer.pods, 'pod')}, {', '.join(parts)}."]
     if answer.evictions:

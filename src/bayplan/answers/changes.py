@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 import msgspec
 from msgspec.structs import replace
 
-from bayplan.answers.copies import Template, check_has_replicas, replacement
+from bayplan.answers.copies import Template, admission_of, check_has_replicas, quota_namespaces, replacement
 from bayplan.answers.displaced_pods import is_recreated_elsewhere
 from bayplan.answers.drain_rules import uncordoned
 from bayplan.answers.node_groups import ZONE
@@ -20,6 +20,7 @@ from bayplan.answers.node_shapes import daemon_models, parse_shape, parse_taint
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.trial import Trial
 from bayplan.answers.workloads import find_workload
+from bayplan.base.counted_nouns import format_count, is_or_are
 from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
 from bayplan.controllers.pod_ranking import rank_for_deletion
@@ -304,11 +305,23 @@ def _scale(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effec
             effect.displaced.pop(pod.key, None)
             effect.gone[pod.key] = f"{change.target} is scaled down"
         return
-    template = Template(found, cluster)
-    for _ in range(wanted - len(present)):
+    template, count = Template(found, cluster), wanted - len(present)
+    has_quota = found.namespace in quota_namespaces(cluster)
+    admission = admission_of(cluster, [found.namespace]) if has_quota else None
+    for number in range(count):
         items = template.next()
+        *_, copy = items
+        if admission is not None and isinstance(copy, Pod):
+            try:
+                admission.charge(copy)
+            except InputError as refused:
+                effect.notes[
+                    f"{format_count(count - number, 'new replica')} of {template.label} {is_or_are(count - number)} "
+                    f"never created: {refused.got}"
+                ] = None
+                return
         trial.add_all(items)
-        effect.added[items[-1].key] = template.label
+        effect.added[copy.key] = template.label
 
 
 def _restart(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:

@@ -24,7 +24,11 @@ def missing_replicas(text: str, cluster: QuestionCluster) -> str:
     if missing <= 0:
         return ""
     lacking = f"{format_count(missing, 'replica')} of {found.label} {'was' if missing == 1 else 'were'} never created"
-    refusal = _refusal(Template(found, cluster), cluster, found.namespace)
+    try:
+        refusal = _refusal(Template(found, cluster), cluster, found.namespace)
+    except InputError as problem:
+        # Admission refuses the template, or the workload has no pod whose claims could be copied.
+        refusal = problem.got if problem.got.startswith("forbidden") else ""
     return f"{lacking}: {refusal}" if refusal else lacking
 
 

@@ -143,6 +143,8 @@ def _print(found: Explanation | Workload, *, as_json: bool, all_nodes: bool) -> 
 
 def _workload_lines(found: Workload) -> list[str]:
     """Return the pods of a workload as lines of text: the verdict, then the pods, pending ones first."""
+    if not found.lives:
+        return [f"{found.missing}.", *assumed(found.assumptions)]
     waiting = [life for life in found.lives if life.fate in WAITING]
     placed = sum(bool(life.node) for life in found.lives)
     verdict = f"{placed:,} of {format_count(len(found.lives), 'pod')} {'has' if placed == 1 else 'have'} a node"
@@ -152,7 +154,7 @@ def _workload_lines(found: Workload) -> list[str]:
     ordered = sorted(found.lives, key=lambda life: life.fate not in WAITING)
     rows = [(life.key, life.fate.value, life.node or "-") for life in ordered]
     lines += ["", *columns(("POD", "STATE", "NODE"), rows, everything=True)]
-    counts = Counter(text for life in waiting if (text := found.source.message_of(life)))
+    counts = Counter(text for life in waiting if (text := _waiting_message(found.source, life)))
     if counts:
         lines += [
             "",
@@ -174,14 +176,14 @@ class Workload(NamedTuple):
     """The pods of a workload.
 
     Attributes:
-        source: the source of the pods.
+        source: the source of the pods; None if there are none.
         lives: the timelines of its pods.
         missing: why replicas do not exist, "" if all do.
         verdicts: the verdict about its first pending pod, if any.
         assumptions: the assumptions of the verdict.
     """
 
-    source: RunSource
+    source: RunSource | None
     lives: list[PodTimeline]
     missing: str
     verdicts: list[str]
@@ -254,7 +256,10 @@ class _Question:
         self, pod: str, shown: Shown, source: RunSource, end: Callable[[], ClusterSource]
     ) -> Explanation | Workload:
         """Explain a pod of a run; changes that would help a pending pod are tried on the cluster that `end` returns."""
-        lives = find_pods(pod, source.pods)
+        try:
+            lives = find_pods(pod, source.pods)
+        except InputError as problem:
+            return _without_pods(pod, source, Cluster.of(end(), seed=self._options.seed), problem)
         if len({life.key for life in lives}) > 1:
             return Workload(source, lives, "", [], [])
         found = explain_pod(source, lives, attempt=shown.attempt, node=shown.node, best=shown.best)
@@ -289,7 +294,10 @@ class _Question:
             raise InputError("--attempt", got=got, wanted="a result directory, or manifests to simulate")
         cluster = Cluster.of(source, seed=self._options.seed, record_level=RecordLevel.OFF)
         pods = cluster.timelines()
-        lives = find_pods(pod, pods)
+        try:
+            lives = find_pods(pod, pods)
+        except InputError as problem:
+            return _without_pods(pod, None, cluster, problem)
         if len({life.key for life in lives}) == 1:
             return cluster.explain(lives[-1].key, node=shown.node, best=shown.best)
         waiting = [life for life in lives if life.fate in WAITING]
@@ -299,10 +307,22 @@ class _Question:
         return Workload(present, lives, missing, verdicts, cluster.assumptions)
 
 
-def _waiting_message(source: RunSource, pod: PodTimeline) -> str:
-    return source.message_of(pod) if pod.fate in WAITING else ""
+def _without_pods(name: str, source: RunSource | None, cluster: Cluster, problem: InputError) -> Workload:
+    """Return a workload none of whose replicas exist.
+
+    Raises:
+        InputError: there is no such workload: the given error.
+    """
+    missing = missing_replicas(name, cluster.questions())
+    if not missing:
+        raise problem
+    return Workload(source, [], missing, [], cluster.assumptions)
 
 
-def _pod_line(source: RunSource, pod: PodTimeline) -> dict[str, object]:
+def _waiting_message(source: RunSource | None, pod: PodTimeline) -> str:
+    return source.message_of(pod) if source is not None and pod.fate in WAITING else ""
+
+
+def _pod_line(source: RunSource | None, pod: PodTimeline) -> dict[str, object]:
     message = _waiting_message(source, pod)
     return {"pod": pod.key, "fate": pod.fate.value, "node": pod.node, "attempts": pod.attempts, "message": message}

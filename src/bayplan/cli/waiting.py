@@ -87,7 +87,9 @@ def _lines(cluster: Cluster, rows: Iterable[WaitingReason], *, everything: bool)
         reasons.setdefault(row.summary, []).append(row)
     pods, pending = format_count(len(cluster.scheduler.pods), "pod"), cluster.pending
     if not pending:
-        verdict = f"None of {pods} is pending." if len(cluster.scheduler.pods) else "The cluster has no pods."
+        verdict = (
+            f"No pod is pending; the cluster has {pods}." if cluster.scheduler.pods else "The cluster has no pods."
+        )
         return [verdict, *assumed(cluster.assumptions)]
     count = len(pending)
     why = f", for {format_count(len(reasons), 'reason')}" if reasons else ""
