@@ -80,3 +80,14 @@ def test_a_trial_leaves_no_allocated_claims_behind() -> None:
     with cluster.trial() as trial:
         assert not trial.place([WANTS_A_DEVICE])
         assert "cannot allocate all claims" in trial.messages[WANTS_A_DEVICE.key]
+
+
+def test_a_trial_restores_the_order_of_pods() -> None:
+    cluster = cluster_of(node("a"), *(running(f"web-{number}", "a").obj() for number in range(3)))
+    before = list(cluster.state.pods)
+    with cluster.trial() as trial:
+        trial.remove_pod("default/web-0")
+        trial.remove_pod("default/web-1")
+        trial.put(running("new", "a").obj())
+    assert list(cluster.state.pods) == before
+    assert list(cluster.state.pods_on[0]) == before

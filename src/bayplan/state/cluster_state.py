@@ -264,11 +264,19 @@ class ClusterState:
         """Remove a pod from its node; return the pod's record."""
         info = self.pods[key]
         row = info.row
+        if self._journal is not None:
+            self._journal.append(partial(self._put_back, info, row, list(self.pods_on[row])))
         self._move(info, row, -1)
         self._change_ports(self.host_ports.remove, row, info.footprint.host_ports)
-        if self._journal is not None:
-            self._journal.append(partial(self._move, info, row, 1))
         return info
+
+    def _put_back(self, info: PodInfo, row: int, order: list[str]) -> None:
+        """Undo the removal of a pod. `order`: the keys of the row's pods before; preemption depends on their order."""
+        self._move(info, row, 1)
+        pods = self.pods_on[row]
+        restored = {key: pods[key] for key in order}
+        pods.clear()
+        pods.update(restored)
 
     def update_pod(self, pod: Pod) -> PodInfo:
         """Replace a pod on a node by a newer version on the same node; return the new record."""
@@ -340,7 +348,7 @@ class ClusterState:
     @contextmanager
     def trial(self) -> Iterator[ClusterState]:
         """Return a context manager that undoes all writes in its block at the end. Trials can be nested."""
-        outer, journal = self._journal, list[Callable[[], object]]()
+        outer, journal, order = self._journal, list[Callable[[], object]](), list(self.pods)
         # Plugins write to the catalog themselves, so it keeps the journal, too.
         self._journal = self.catalog.journal = journal
         try:
@@ -350,6 +358,10 @@ class ClusterState:
             for inverse in reversed(journal):
                 inverse()
             self._journal = self.catalog.journal = outer
+            if list(self.pods) != order:
+                pods = {key: self.pods[key] for key in order}
+                self.pods.clear()
+                self.pods.update(pods)
 
     def _undo(self, inverse: Callable[[], object]) -> None:
         if self._journal is not None:
