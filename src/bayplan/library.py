@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
@@ -42,6 +43,7 @@ from bayplan.app.sources.opening import open_source
 from bayplan.base.counted_nouns import format_count
 from bayplan.base.errors import InputError
 from bayplan.base.html_table import table
+from bayplan.cluster.owned_pods import is_finished
 from bayplan.engine.records import Decision, RecordLevel, Records
 from bayplan.engine.scheduler import Scheduler
 from bayplan.extender.connections import ExtenderConnections
@@ -187,9 +189,13 @@ class Cluster:
 
     @property
     def pending(self) -> list[str]:
-        """Return the keys of the pods without a node."""
+        """Return the keys of the pods that wait for a node; pods that are being deleted don't."""
         placed = self.state.pods
-        return [key for key, pod in self.scheduler.pods.items() if not pod.spec.node_name and key not in placed]
+        return [
+            key
+            for key, pod in self.scheduler.pods.items()
+            if not pod.spec.node_name and key not in placed and pod.metadata.deletion_timestamp is None
+        ]
 
     def add(self, *objects: KubernetesObject) -> None:
         """Add objects, or replace existing objects of the same name; pods without a node wait for `schedule`."""
@@ -241,8 +247,7 @@ class Cluster:
             InputError: the pod or node does not exist.
             PluginError: a plugin returned something of the wrong type. Its own exceptions are raised unchanged.
         """
-        pods = self.timelines()
-        lives = find_pods(target, pods)
+        pods, lives = self.timelines(), self.find(target)
         life = next((each for each in lives if each.fate in WAITING), lives[0])
         now_ns = 0 if self.source is None else self.source.now_ns
         found = explain_now(self.trial(), pods, life, node=node, best=best, now_ns=now_ns)
@@ -256,6 +261,21 @@ class Cluster:
     def timelines(self) -> list[PodTimeline]:
         """Return all pods with their workloads, in order."""
         return self._timelines(self.scheduler.pods.values())
+
+    def find(self, target: str) -> list[PodTimeline]:
+        """Return the timelines of the pods that a text refers to; finished pods only if no other pod matches.
+
+        Raises:
+            InputError: no pod matches, or the text is ambiguous.
+        """
+        try:
+            return find_pods(target, self.timelines())
+        except InputError:
+            objects = () if self.source is None else self.source.objects
+            finished = [item for item in objects if isinstance(item, Pod) and is_finished(item)]
+            with suppress(InputError):
+                return find_pods(target, self._timelines(finished))
+            raise
 
     def unblock(self, target: str, *, shapes: Sequence[Node] = ()) -> Unblocking:
         """Return changes that would get a pending pod, or the pending pods of a workload, placed. The cluster does not change.
@@ -343,7 +363,7 @@ class Cluster:
             lives = find_pods(target, self._timelines([pods[key] for key in self.pending]))
         except InputError:
             try:
-                lives = find_pods(target, self.timelines())
+                lives = self.find(target)
             except InputError:
                 missing = missing_replicas(target, self.questions())
                 if not missing:

@@ -267,3 +267,13 @@ def test_a_pod_that_another_plugin_keeps_out_of_the_queue_is_explained() -> None
     )
     cluster = Cluster([make_node("a").capacity(cpu="4").obj(), pod])
     assert cluster.explain("x").verdict == "default/x is pending: ResourceClaim not created yet"
+
+
+def test_a_terminating_pod_without_a_node_does_not_wait() -> None:
+    dying = make_pod("x").terminating("2026-01-01T00:00:00Z").obj()
+    cluster = Cluster([make_node("a").capacity(cpu="4").obj(), dying])
+    assert not cluster.pending
+    assert not cluster.waiting_reasons()
+    assert cluster.explain("x").verdict == "default/x was deleted before it got a node"
+    with pytest.raises(InputError, match="expected a pending pod, got default/x, deleted"):
+        cluster.unblock("x")

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from bayplan.cli.main import main
 from bayplan.objects.kinds import kind_of
 from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import PodStatus
 from tests.answers.clusters import node, running, waiting
 
 OBJECTS = (
@@ -247,3 +249,10 @@ def test_waiting_passes_its_options_on_to_the_command_for_the_first_pod(run: Run
     assert output.splitlines()[-1].endswith(f"--config '{config}'")
     _, output = run("waiting", "DUMP", "--mode", "classic")
     assert output.splitlines()[-1].endswith("--mode classic")
+
+
+def test_a_finished_pod_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    done = running("done", "n1").obj()
+    dump = write_dump(tmp_path / "d.json", (*OBJECTS, replace(done, status=PodStatus(phase="Succeeded"))))
+    assert main(["explain", "done", dump]) == 0
+    assert capsys.readouterr().out.startswith("default/done has succeeded on n1")

@@ -173,6 +173,8 @@ def _capacity_verdict(answer: CapacityAnswer) -> str:
     first = next(iter(answer.runs_out), "")
     if not first or not any(each.nodes_with_room or each.copies for each in answer.groups):
         of = "" if len(answer.workloads) == 1 else f" of {answer.stopped_by}"
+        if not first and answer.message:
+            return f"{what}; the next copy{of} is not scheduled."
         why = f": {listed(answer.runs_out, most=2)}" if first else ""
         return f"{what}; no node has room for another copy{of}{why}."
     where = format_count(answer.runs_out[first], "node")

@@ -44,6 +44,8 @@ def _timeline(pod: Pod, owners: WorkloadObjects, profiles: Collection[str]) -> P
     fate = FATES.get(pod.status.phase) or (PodFate.PLACED if node else PodFate.PENDING)
     if fate is PodFate.PENDING and name not in profiles:
         fate = PodFate.UNATTENDED
+    elif fate is PodFate.PENDING and pod.metadata.deletion_timestamp is not None:
+        fate = PodFate.DELETED
     elif fate is PodFate.PENDING and pod.spec.scheduling_gates:
         fate = PodFate.GATED
     arrived_ns = _time_ns(pod.metadata.creation_timestamp)

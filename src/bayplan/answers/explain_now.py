@@ -61,7 +61,7 @@ def explain_now(
     source = CurrentSource(trial, pods, life, now_ns)
     found = explain(source, [life], node=node if source.records else "", best=best)
     found = replace(_with_reported(found, life, source), age_ns=max(now_ns - arrived_ns, 0))
-    if life.pod is None or life.fate in (PodFate.UNATTENDED, PodFate.SUCCEEDED, PodFate.FAILED):
+    if life.pod is None or life.fate in (PodFate.UNATTENDED, PodFate.SUCCEEDED, PodFate.FAILED, PodFate.DELETED):
         return found
     if life.node:
         return _again(found, life, source)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from msgspec import Struct
 from msgspec.structs import replace
 
+from bayplan.analysis.verdict import unattended_text
 from bayplan.cluster.volume_controller import volume_writes
 from bayplan.engine.actions import Action, Bind, Evict, Nominate, SetCondition, Update
 from bayplan.engine.queued_pod import key_of
@@ -81,7 +82,7 @@ class InstantHost:
         if isinstance(item, Pod):
             old = self.scheduler.pods.get(item.key)
             if not item.spec.node_name and item.spec.scheduler_name not in self.scheduler.profiles:
-                self.messages[item.key] = f'no profile for scheduler name "{item.spec.scheduler_name}"'
+                self.messages[item.key] = unattended_text(item.spec.scheduler_name)
         elif isinstance(item, Node):
             old = self.node(item.metadata.name)
         else:

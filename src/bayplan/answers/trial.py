@@ -290,7 +290,10 @@ class Trial(InstantHost):
         if found is None:
             names = ", ".join(self.scheduler.profiles)
             raise InputError(
-                f"Pod {pod.key} $.spec.schedulerName", got=f"'{pod.spec.scheduler_name}'", wanted=f"one of {names}"
+                f"Pod {pod.key} $.spec.schedulerName",
+                got=f"'{pod.spec.scheduler_name}'",
+                wanted=f"one of {names}",
+                hint="--config FILE with a profile of this name",
             )
         return found
 

@@ -211,7 +211,7 @@ def _names(cluster: Objects) -> dict[str, str]:
     items: Iterable[KubernetesObject] = (item for kind in KINDS.values() for item in cluster.all(kind))
     for item in items:
         found.setdefault(item.metadata.name, f"{type(item).__name__.lower()}/{item.key}")
-    for pod in cluster.all(Pod):
+    for pod in filter(is_active, cluster.all(Pod)):
         kind, name = workload_of(pod, cluster)
         found.setdefault(name, f"{kind.lower()}/{pod.metadata.namespace}/{name}")
     return found

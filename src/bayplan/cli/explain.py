@@ -295,7 +295,7 @@ class _Question:
         cluster = Cluster.of(source, seed=self._options.seed, record_level=RecordLevel.OFF)
         pods = cluster.timelines()
         try:
-            lives = find_pods(pod, pods)
+            lives = cluster.find(pod)
         except InputError as problem:
             return _without_pods(pod, None, cluster, problem)
         if len({life.key for life in lives}) == 1:
