@@ -101,6 +101,12 @@ SPREAD = [on("a1", "web"), on("a2", "web"), on("b1", "web")]
             id="the zone of its volume has one node",
         ),
         pytest.param(
+            [*(each.taint("node.kubernetes.io/disk-pressure") for each in nodes("general", "a1")), *nodes("gpu", "g1")],
+            make_pod("x").node_selector(pool="general"),
+            "the only node with pool=general (nodeSelector), a1, is short of disk space",
+            id="the condition of a node is named instead of its taint",
+        ),
+        pytest.param(
             nodes("general", "a1"),
             make_pod("x").node_affinity("disktype", operator="Exists"),
             "no node matches disktype Exists (required node affinity)",

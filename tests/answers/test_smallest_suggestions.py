@@ -35,6 +35,12 @@ def test_reductions_for_tainted_nodes_do_not_hide_the_one_that_is_enough() -> No
     assert found == ["reduce the request: cpu from 4 to 2"]
 
 
+def test_a_reduction_that_includes_a_sufficient_one_is_not_suggested() -> None:
+    nodes = (node("a", cpu="3", memory="8Gi"), node("b", cpu="2", memory="2Gi"))
+    found = texts(*nodes, make_pod("x").req(cpu="4", memory="4Gi"), kind="shrink request")
+    assert found == ["reduce the request: cpu from 4 to 3"]
+
+
 def spread_over_zones_and_hosts(pod: PodBuilder) -> PodBuilder:
     return pod.label(app="x").spread({"app": "x"}).spread({"app": "x"}, "hostname")
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from bayplan.analysis.filter_matrix import CORDON, FIT, LOAD, NODE_AFFINITY, TAINTS, VOLUME_FILTERS, FilterMatrix
 from bayplan.analysis.node_groups_text import NodeGroups, term_text
-from bayplan.analysis.node_taints import CONDITION, reserving_taints, taint_text, untolerated_taints
+from bayplan.analysis.node_taints import condition_of, reserving_taints, taint_text, untolerated_taints
 from bayplan.analysis.reason_counts import largest_first, reason_counts
 from bayplan.analysis.shortage import shortage, shortages
 from bayplan.analysis.spread_domains import SpreadDomains, short_label, spread_domains
@@ -269,8 +269,8 @@ class CauseWords:
             return Clause(f"{self._groups.none_of(rows, 'accepts', 'it')}: {reason_counts(found)}")
         reason, taints = next(iter(found)), self._untolerated(rows)
         every, one = self._groups.every(rows), int(rows.sum()) == 1
-        if reason == "cordoned":
-            return Clause(f"{every} {'is' if one else 'are'} cordoned")
+        if reason in ("cordoned", *(condition_of(self._pod, node) for node in self._groups.at(rows))):
+            return Clause(f"{every} {'is' if one else 'are'} {reason}")
         if reason.startswith("taint ") and len(taints) == 1:
             return Clause(f"{every} {'has' if one else 'have'} the {next(iter(taints))}, which it does not tolerate")
         if reason == self._added():
@@ -293,8 +293,10 @@ class CauseWords:
     def _exclusion(self, plugin: str, row: int) -> str:
         node = self._by_name.get(self._matrix.nodes[row])
         if plugin == TAINTS and node is not None:
+            if ill := condition_of(self._pod, node):
+                return ill
             taints = [taint_text(each) for each in untolerated_taints(self._pod, node)]
-            return f"{plural('taint', len(taints))} {' and '.join(taints[:SHOWN])}" if taints else "taints"
+            return f"{plural('taint', len(taints))} {format_list(taints[:SHOWN])}" if taints else "taints"
         if plugin == CORDON:
             return "cordoned"
         status = self._matrix.status(plugin, row)
@@ -362,7 +364,7 @@ class CauseWords:
         for node in self._groups.at(rows):
             taints = [taint_text(taint) for taint in untolerated_taints(self._pod, node)]
             if taints:
-                text = f"{plural('taint', len(taints))} {' and '.join(taints)}"
+                text = f"{plural('taint', len(taints))} {format_list(taints)}"
                 counts[text] = counts.get(text, 0) + 1
         return dict(largest_first(counts))
 
@@ -464,9 +466,8 @@ class CauseWords:
 
     def _state(self, node: Node, rows: Bools) -> str:
         """Return why a node rejects the pod: its condition if a taint shows one, else the causes of `_exclusions`."""
-        ill = [taint.key for taint in untolerated_taints(self._pod, node) if taint.key.startswith(CONDITION)]
-        if ill:
-            return f"is {ill[0].removeprefix(CONDITION).replace('-', ' ')}"
+        if ill := condition_of(self._pod, node):
+            return f"is {ill}"
         return f"rejects it: {', '.join(self._exclusions(rows))}"
 
     def _volumes(self) -> str:

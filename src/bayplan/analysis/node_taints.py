@@ -12,6 +12,24 @@ from bayplan.objects.selectors import REJECTING_EFFECTS, compile_required_node_a
 CONDITION = "node.kubernetes.io/"
 """Prefix of taints that Kubernetes adds for a condition of the node, or for its cordon."""
 
+_CONDITIONS = {
+    "unschedulable": "cordoned",
+    "memory-pressure": "short of memory",
+    "disk-pressure": "short of disk space",
+    "pid-pressure": "short of process IDs",
+    "network-unavailable": "without network",
+}
+"""Conditions in words, by the name of their taint, if the words differ."""
+
+
+def condition_of(pod: Pod, node: Node) -> str:
+    """Return the condition for which a node rejects a pod, such as ``not ready``; "" if there is none."""
+    for taint in untolerated_taints(pod, node):
+        if taint.key.startswith(CONDITION):
+            name = taint.key.removeprefix(CONDITION)
+            return _CONDITIONS.get(name, name.replace("-", " "))
+    return ""
+
 
 def untolerated_taints(pod: Pod, node: Node) -> list[Taint]:
     """Return the taints for which a node rejects a pod: NoSchedule and NoExecute taints that the pod does not tolerate."""

@@ -226,30 +226,37 @@ def _shrinks(diagnosis: PodDiagnosis, trial: Trial, only: str) -> Iterator[Step]
     found: dict[tuple[tuple[tuple[str, int], ...], bool], tuple[float, list[str]]] = {}
     rows = np.flatnonzero(failing & (others <= 1)).tolist() if not only else [matrix.nodes.index(only)]
     for row in rows:
-        cut = _cut(requests, trial, matrix.nodes[row])
-        if cut is not None:
-            share = max(1 - left / requests[resource] for resource, left in cut.items())
-            key = tuple(sorted(cut.items()))
+        found_cut = _cut(requests, trial, matrix.nodes[row])
+        if found_cut is not None:
+            share = max(1 - left / requests[resource] for resource, left in found_cut.items())
+            key = tuple(sorted(found_cut.items()))
             is_enough = not others[row]
             found.setdefault((key, is_enough), (share + 0.001 * int(others[row]), []))[1].append(matrix.nodes[row])
     least = sorted(found.items(), key=lambda each: (each[1][0], each[0]))
     # For nodes that another filter rejects, too, the reduction only helps in a pair of steps. Such nodes have their own limit.
     enough = [each for each in least if each[0][1]][:_MAX_SHRINKS]
     for_pairs = [each for each in least if not each[0][1]][:_MAX_SHRINKS]
+    earlier: list[tuple[dict[str, int], str]] = []
     for (key, _), (share, names) in (*enough, *for_pairs):
         shown = ", ".join(
             f"{resource} from {format_amount(resource, requests[resource])} to {format_amount(resource, left)}"
             for resource, left in key
         )
+        text, cut = f"reduce the {plural('request', len(key))}: {shown}", dict(key)
+        parts = [
+            other for kept, other in earlier if all(cut.get(each, left + 1) <= left for each, left in kept.items())
+        ]
+        earlier.append((cut, text))
         yield Step(
             StepKind.SHRINK,
-            f"reduce the {plural('request', len(key))}: {shown}",
+            text,
             FIT,
             cost=min(share, 0.999),
             nodes=frozenset(names),
-            edit_pod=partial(_shrunk, dict(key), requests),
+            edit_pod=partial(_shrunk, cut, requests),
             # Show only the smallest reduction of the same resources.
             group=f"shrink {' '.join(resource for resource, _ in key)}",
+            parts=tuple(parts),
             risk=_shrink_risk([resource for resource, _ in key]),
         )
 
