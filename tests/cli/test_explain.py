@@ -342,6 +342,8 @@ def test_a_workload_without_pods_is_explained(tmp_path: Path, capsys: pytest.Cap
     )
     assert main(["unblock", "deployment/web", str(tmp_path / "web.yaml")]) == 2
     assert "a workload without pods: 2 replicas of deployment/default/web were never" in capsys.readouterr().err
+    assert main(["waiting", str(tmp_path / "web.yaml")]) == 0
+    assert "\n2 replicas of deployment/default/web were never created: forbidden" in capsys.readouterr().out
 
 
 REFUSED = """

@@ -9,6 +9,7 @@ import typer
 
 from bayplan.analysis.units import format_list
 from bayplan.answers.answer_text import assumed
+from bayplan.answers.missing_replicas import refused_replicas
 from bayplan.answers.waiting_reasons import WaitingReason
 from bayplan.app.custom_plugins import reported_plugin_errors
 from bayplan.app.mode import Mode
@@ -39,7 +40,7 @@ def waiting(
     """Show why pods are pending, grouped by reason.
 
     Gated pods are included. Reasons are sorted by the number of pods for which they are the only obstacle. Pods that fit now are
-    listed last; the scheduler will place them.
+    listed last; the scheduler will place them. Then come replicas that were never created because a quota refuses them.
 
     Exit code: 0 if no pod is pending, 1 otherwise, 2 on bad input.
 
@@ -60,9 +61,10 @@ def waiting(
     cluster = Cluster.of(source, seed=seed, record_level=RecordLevel.OFF)
     with reported_plugin_errors(source.scheduler.custom_plugins):
         found = cluster.waiting_reasons()
-    pending = cluster.pending
+    pending, refused = cluster.pending, refused_replicas(cluster.questions())
     if as_json:
-        print_json({"waiting": pending, "reasons": found.to_dicts(), "assumptions": cluster.assumptions})
+        reasons, assumptions = found.to_dicts(), cluster.assumptions
+        print_json({"waiting": pending, "reasons": reasons, "never_created": refused, "assumptions": assumptions})
     else:
         chosen = {
             "--context": context,
@@ -74,7 +76,11 @@ def waiting(
         given = [*map(quote, sources or ())]
         given += [f"{option} {quote(str(value))}" for option, value in chosen.items() if value]
         given += [f"--plugin {quote(each)}" for each in plugin or ()]
-        print_lines([*_lines(cluster, found, everything=everything), *_next(found, given)])
+        lines = [
+            *_lines(cluster, found, everything=everything),
+            *(line for each in refused for line in ("", f"{each}.")),
+        ]
+        print_lines([*lines, *assumed(cluster.assumptions), *_next(found, given)])
     sys.stdout.flush()
     if pending:
         raise typer.Exit(1)
@@ -90,7 +96,7 @@ def _lines(cluster: Cluster, rows: Iterable[WaitingReason], *, everything: bool)
         verdict = (
             f"No pod is pending; the cluster has {pods}." if cluster.scheduler.pods else "The cluster has no pods."
         )
-        return [verdict, *assumed(cluster.assumptions)]
+        return [verdict]
     count = len(pending)
     why = f", for {format_count(len(reasons), 'reason')}" if reasons else ""
     lines = [f"{count:,} of {pods} {is_or_are(count)} pending{why}."]
@@ -103,7 +109,7 @@ def _lines(cluster: Cluster, rows: Iterable[WaitingReason], *, everything: bool)
     fitting = [key for key in pending if key not in blocked]
     if fitting:
         lines += ["", f"{_each(len(fitting))} fits now, but is not scheduled yet", f"    {_named(fitting, everything)}"]
-    return [*lines, *assumed(cluster.assumptions)]
+    return lines
 
 
 def _each(count: int) -> str:
