@@ -14,6 +14,7 @@ from bayplan.testing.builders import NodeBuilder, PodBuilder
 from bayplan.testing.object_builders import (
     make_budget,
     make_claim,
+    make_object,
     make_priority_class,
     make_volume,
 )
@@ -455,3 +456,35 @@ def test_correcting_a_spread_over_unusable_zones_is_suggested_first() -> None:
     waiting = make_pod("x").label(app="web").node_affinity("topology.kubernetes.io/zone", "eu-1a", "eu-1b")
     found = unblocked(*THREE, *pods, waiting.spread({"app": "web"}, "zone", nodeAffinityPolicy="Ignore"))
     assert suggested_texts(found)[0] == "set nodeAffinityPolicy: Honor for the spread over topology.kubernetes.io/zone"
+
+
+def test_the_scheduler_itself_releases_devices_on_a_node_that_the_pod_cannot_use() -> None:
+    objects = [
+        make_object(
+            {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}}
+        )
+    ]
+    for name in ("a", "b"):
+        pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": "gpu.example.com", "nodeName": name, "pool": pool, "devices": [{"name": "gpu-0"}]}
+        metadata = {"name": f"{name}-gpus"}
+        objects.append(
+            make_object(
+                {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": metadata, "spec": spec}
+            )
+        )
+    result = {"request": "gpu", "driver": "gpu.example.com", "pool": "a", "device": "gpu-0"}
+    on_a = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
+    claim = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "wanted", "namespace": "default", "uid": "uid-wanted"},
+        "spec": {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}},
+        "status": {
+            "allocation": {"devices": {"results": [result]}, "nodeSelector": {"nodeSelectorTerms": [on_a]}},
+        },
+    }
+    pod = make_pod("x").req(cpu="2").resource_claim("gpu", claim="wanted")
+    found = unblocked(node("a"), node("b"), *objects, make_object(claim), running("full", "a", "4"), pod)
+    want = "wait: the scheduler releases the devices of its claims and places it on b by itself"
+    assert suggested_texts(found)[0] == want

@@ -208,7 +208,8 @@ class InstantHost:
             if isinstance(action, SetCondition):
                 self.messages[key] = action.message
             elif isinstance(action, Update):
-                if self._journal is None:
+                # While changes can be undone, bindings stay unfinished; PostFilter writes without a binding.
+                if self._journal is None or not action.node_name:
                     self._write(action)
             elif (pod := self.scheduler.pods.get(key)) is None:
                 continue

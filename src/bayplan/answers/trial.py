@@ -186,9 +186,12 @@ class Trial(InstantHost):
             profile.post_filter = self._post_filters[name] if enabled else ()
 
     def _may_preempt(self) -> bool:
-        """Return whether any queued pod has a higher priority than another queued or placed pod."""
+        """Return whether PostFilter may help a queued pod: it has a higher priority than another pod, or resource claims."""
         queue = self.scheduler.queue
-        queued = chain(queue.active(), queue.backing_off(), queue.unschedulable())
+        queued = [*chain(queue.active(), queue.backing_off(), queue.unschedulable())]
+        if any(each.pod.spec.resource_claims for each in queued):
+            # DynamicResources releases the devices of a claim that are on the wrong node.
+            return True
         wanted = [each.pod.spec.priority or 0 for each in queued]
         highest = max(wanted, default=None)
         if highest is None:

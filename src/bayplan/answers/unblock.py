@@ -395,7 +395,9 @@ def _text(step: Step, kind: StepKind, result: TrialResult, left: Sequence[str]) 
 
 
 def preemption_text(victims: Sequence[str], node: str) -> str:
-    """Return the suggestion to wait until the scheduler has preempted these pods."""
+    """Return the suggestion to wait until the scheduler has preempted these pods, or released the pod's own devices."""
+    if not victims:
+        return f"wait: the scheduler releases the devices of its claims and places it on {node} by itself"
     return f"wait: the scheduler preempts {_named(victims)} on {node} by itself"
 
 
