@@ -222,6 +222,7 @@ class Trial(InstantHost):
             gone, evicted = self._change(changes), len(self.evictions)
             self.add_all(pods)
             self.settle(preempts=preempts)
+            self._retry(pods, preempts=preempts)
             victims = [each.pod for each in self.evictions[evicted:]]
             placed = [Placement(pod.key, self.placed.get(pod.key, "")) for pod in pods]
             gone += [self.victims[key] for key in victims]
@@ -229,6 +230,23 @@ class Trial(InstantHost):
             self.settle(preempts=False)
             moved = [Placement(pod.key, self.placed.get(pod.key, "")) for pod in gone]
             return TrialResult(placed=placed, displaced=moved, victims=victims)
+
+    def _retry(self, pods: Sequence[Pod], *, preempts: bool) -> None:
+        """Schedule again the pods that need others near them or evenly spread, as long as this places any.
+
+        As bindings stay unfinished (see `InstantHost.undone`), no event retries them when another pod gets its node.
+        """
+        before = -1
+        left = [pod for pod in pods if _depends_on_pods(pod)] if len(pods) > 1 else []
+        while left and before < len(self.placed):
+            before = len(self.placed)
+            left = [pod for pod in left if not self.placed.get(pod.key)]
+            if len(left) == len(pods):
+                return
+            for pod in left:
+                self.remove_pod(pod.key)
+                self.put(pod)
+            self.settle(preempts=preempts)
 
     def _change(self, changes: Iterable[Change]) -> list[Pod]:
         """Make changes. Return the pods that lose their nodes."""
@@ -307,3 +325,11 @@ class Trial(InstantHost):
             if not status.ok:
                 return status.by(plugin.name)
         return None
+
+
+def _depends_on_pods(pod: Pod) -> bool:
+    """Return whether a pod may fit on a node only after other pods have got theirs."""
+    affinity = pod.spec.affinity
+    near = affinity.pod_affinity if affinity is not None else None
+    is_spread = any(each.when_unsatisfiable == "DoNotSchedule" for each in pod.spec.topology_spread_constraints)
+    return is_spread or (near is not None and bool(near.required_during_scheduling_ignored_during_execution))
