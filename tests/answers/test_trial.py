@@ -95,7 +95,7 @@ def test_a_trial_restores_the_order_of_pods() -> None:
 
 def test_pods_are_retried_when_another_pod_of_their_spread_constraint_gets_a_node() -> None:
     pods = [running(f"x-{number}", "ab"[number], owner="x", priority=9) for number in range(2)]
-    pending = [make_pod(f"x-{number}").label(app="x").req(cpu="1") for number in (2, 3)]
+    pending = [make_pod(f"x-{number}").label(app="x").req(cpu="3") for number in (2, 3)]
     spread = [each.spread({"app": "x"}, "hostname").priority(9).obj() for each in pending]
     full = running("low", "c", cpu="4", owner="low")
     cluster = cluster_of(node("a"), node("b"), node("c"), *(each.obj() for each in (*pods, full)))
