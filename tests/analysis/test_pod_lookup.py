@@ -78,7 +78,7 @@ def test_find_pods_returns_matching_pods(text: str, want: list[str]) -> None:
         ("shop/runner", "try 'test/runner'"),
         ("deploymnt/web", "try 'deployment/web'"),
         ("statefulset/dd", "try 'statefulset/shop/db'"),
-        ("zzz", "expected the name of one of 8 pods, or of a workload, got 'zzz'"),
+        ("zzz", "expected the name of one of 8 pods, or of a workload, got 'zzz'; try bayplan waiting"),
     ],
     ids=[
         "two namespaces",

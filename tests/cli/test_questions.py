@@ -217,7 +217,6 @@ def test_json_output_has_rows_and_assumptions(run: Run, words: list[str], names:
             for command in ("explain", "unblock", "when")
         ),
         pytest.param(["explain", "elsewhere/web", "DUMP"], "try 'replicaset/default/web'", id="another namespace"),
-        pytest.param(["explain", "nothing-like-it", "DUMP"], "try bayplan waiting", id="no similar name"),
         pytest.param(
             ["when", "web", "DUMP"], "expected a pending pod, or a workload with pending pods", id="nothing waits"
         ),

@@ -24,7 +24,7 @@ LISTED = 5
 """Maximum number of candidates named in an error."""
 
 LISTING = "bayplan waiting, which lists the pending pods"
-"""The suggestion if no name is similar."""
+"""The suggestion if no name is similar, and the error does not name all pods."""
 
 
 def find_pods(text: str, pods: Iterable[PodTimeline]) -> list[PodTimeline]:
@@ -109,7 +109,11 @@ def _unknown(text: str, named: dict[str, list[PodTimeline]]) -> InputError:
     # The same name in another namespace is a better suggestion than a similar name.
     name = text.rpartition("/")[2]
     close = name if name in names else near_name(text, names)
-    hint = f"'{names[close]}'" if close else LISTING if named else "input with pods"
+    hint = "" if named else "input with pods"
+    if close:
+        hint = f"'{names[close]}'"
+    elif len(named) > LISTED:
+        hint = LISTING
     return InputError("pod", got=f"'{text}'", wanted=_expected(named), hint=hint)
 
 
