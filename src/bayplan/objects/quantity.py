@@ -187,6 +187,13 @@ class Quantity:
             base = inf if self.unscaled > 0 else -inf
         return base if self.scale == 0 else base * _go_pow10(self.scale)
 
+    def rounded_up(self, scale: int) -> "Quantity":
+        """Return the amount rounded up (away from zero) to a multiple of `10**scale`, like upstream's RoundUp."""
+        if self.scale >= scale:
+            return self
+        unscaled = _divide_up(self.unscaled, scale - self.scale)
+        return Quantity(unscaled, scale, format=self.format, is_decimal=self.is_decimal)
+
     def sign(self) -> int:
         """Return -1, 0 or 1: the sign of the amount."""
         return (self.unscaled > 0) - (self.unscaled < 0)

@@ -110,8 +110,27 @@ def canonical_quantity(text: str) -> str:
     Raises:
         DecodeError: the text is not a quantity.
     """
+    return str(_parsed(text))
+
+
+def read_resource_amount(value: object) -> object:
+    """Return the canonical text of an amount of a resource list, which is rounded up to thousandths."""
+    text = read_quantity(value)
+    return _rounded(text) if type(text) is str and text.endswith(_BELOW_MILLI) else text
+
+
+_BELOW_MILLI = ("n", "u", "e-6", "e-9")
+_MILLI = -3
+
+
+@lru_cache(maxsize=256)
+def _rounded(text: str) -> str:
+    return str(_parsed(text).rounded_up(_MILLI))
+
+
+def _parsed(text: str) -> Quantity:
     try:
-        return str(Quantity.parse(text))
+        return Quantity.parse(text)
     except InputError as problem:
         raise DecodeError(_QUANTITY_ERROR) from problem
 

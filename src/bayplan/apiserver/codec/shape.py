@@ -368,7 +368,8 @@ def _zero_of(type_name: str) -> object:
 
 
 def _reader(facts: GoField, inner: Shape | None) -> Reader:
-    core: Reader = inner if inner is not None else ScalarReader(_LEAVES.get(facts.type) or _scalar_reader(facts))
+    leaf = scalars.read_resource_amount if facts.go_type.endswith("v1.ResourceList") else _LEAVES.get(facts.type)
+    core: Reader = inner if inner is not None else ScalarReader(leaf or _scalar_reader(facts))
     wrapped = [each for each in facts.containers if each != "pointer"]
     go_types = [_element_type(facts.go_type, depth) for depth in range(len(wrapped))]
     # In storage, null becomes empty bytes in a map of bytes.

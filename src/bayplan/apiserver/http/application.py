@@ -15,7 +15,7 @@ from bayplan.apiserver.http.protocol import ABORT
 from bayplan.apiserver.http.request_head import RequestHead
 from bayplan.apiserver.model.errors import ApiError
 from bayplan.apiserver.rest.api import Api
-from bayplan.apiserver.rest.messages import Request, Response, Stream, parse_query
+from bayplan.apiserver.rest.messages import Request, Response, Stream, is_malformed, parse_query
 from bayplan.apiserver.rest.negotiation import PLAIN
 from bayplan.apiserver.rest.rendering import render_error
 from bayplan.apiserver.store.durable import DurableRecorder
@@ -158,6 +158,8 @@ class Application:
             request = head.request
             if request is None:
                 request = head.request = self._checked(head)
+            if is_malformed(head.scope.get("raw_path") or b""):
+                return Response(400, b"400 Bad Request", "text/plain; charset=utf-8")
             content = body if isinstance(body, bytes) else await _read_body(head.headers, body)
             complete = Request(
                 request.method, request.path, request.query, request.headers, content, route=request.route

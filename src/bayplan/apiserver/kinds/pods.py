@@ -26,6 +26,7 @@ from bayplan.apiserver.validation.pod_specs import check_node_name
 from bayplan.base.plain_data import Document, part, parts
 from bayplan.objects.selectors import quote
 
+_OBSERVED = "observedGeneration"
 _ALLOCATABLE = "nodeAllocatableResourceClaimStatuses"
 _GATED = "Scheduling is blocked due to non-empty scheduling gates"
 
@@ -115,6 +116,7 @@ class PodStrategy(Strategy):
         status, before = part(new, "status"), part(old, "status")
         if not status.get("qosClass") and before.get("qosClass"):
             status["qosClass"] = before["qosClass"]
+        _keep_generations(status, before)
         if not parts(before, _ALLOCATABLE):  # The gate DRANodeAllocatableResources is off.
             status.pop(_ALLOCATABLE, None)
 
@@ -186,6 +188,27 @@ class PodStrategy(Strategy):
         if not spec.get("nodeName") or part(document, "status").get("phase") in ("Failed", "Succeeded"):
             grace = 0
         return 1 if grace < 0 else grace
+
+
+def _keep_generations(status: Document, before: Document) -> None:
+    """Restore the observed generations that a new status lacks, also those of its conditions.
+
+    Clients that don't know the field send none. Several conditions can be of one type; they are matched in order.
+    """
+    if not status.get(_OBSERVED) and before.get(_OBSERVED):
+        status[_OBSERVED] = before[_OBSERVED]
+    known: dict[object, list[object]] = {}
+    for each in parts(before, "conditions"):
+        known.setdefault(each.get("type"), []).append(each.get(_OBSERVED))
+    if not any(generation for generations in known.values() for generation in generations):
+        return
+    conditions: list[Document] = []
+    for each in parts(status, "conditions"):
+        generations = known.get(each.get("type"))
+        generation = generations.pop(0) if generations else None
+        conditions.append({**each, _OBSERVED: generation} if generation and not each.get(_OBSERVED) else each)
+    if conditions:
+        status["conditions"] = conditions
 
 
 def _depends_on_name(spec: Document) -> bool:

@@ -167,7 +167,10 @@ class Api:
         if info.subresource in OF_RUNNING_PODS and info.subresource != "log":
             return Route(self.backend.registry.changes, info, PLAIN)
         if info.verb == "patch":
-            patching.check_patch_type(request)
+            if info.resource.custom is None:
+                patching.check_patch_type(request)
+            else:
+                patching.patch_type(request, custom=True)
         return Route(self.backend.registry.changes, info, _negotiate(info, request))
 
     async def _perform(self, route: Route, request: Request) -> Response | Stream:

@@ -159,16 +159,28 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
         value = revision_data.sent(cast("Document", value), None if media_type in (YAML, PROTOBUF) else body)
         # Strict decoding does not look into raw JSON.
         duplicates = [each for each in duplicates if not each.startswith('duplicate field "data.')]
+    sent_version = api_version if media_type == PROTOBUF else str(cast("Document", value).get("apiVersion") or "")
+    sent_as = _of_version(target, sent_version)
     try:
-        decoded = decode_value(target, cast("Document", value), duplicates, validation)
+        decoded = decode_value(sent_as, cast("Document", value), duplicates, validation)
     except ApiError as problem:
         is_json = target.type_name and media_type not in (YAML, PROTOBUF)
         if is_json and _WRONG_NUMBER in problem.message and _POSSIBLE_FLOAT.search(body):
-            _raise_with_literals(target, body)
+            _raise_with_literals(sent_as, body)
         raise
+    if target.type_name:
+        check_version(target, sent_version)
     decoded.warnings.extend(drop_repeated_owners(part(decoded.document, "metadata")))
     request.warnings += decoded.warnings
     return decoded
+
+
+def _of_version(target: Target, api_version: str) -> Target:
+    """Return a target in the version that an object was sent in, if the version is another one and has that kind."""
+    if api_version in ("", target.api_version, target.older) or not target.type_name:
+        return target
+    type_name = _go_type(api_version, target.kind)
+    return target._replace(api_version=api_version, type_name=type_name) if type_name else target
 
 
 _WRONG_NUMBER = "cannot unmarshal number"
@@ -226,7 +238,7 @@ def _kinds_matched(target: Target, value: Document, body: bytes, *, is_yaml: boo
 
 
 def check_kind(target: Target, api_version: object, kind: object) -> None:
-    """Raise if an object is not of the expected kind and version. An absent value means the expected one.
+    """Raise if an object cannot be converted to the expected kind. An absent value means the expected one.
 
     Raises:
         ApiError: kind or version differ.
@@ -237,6 +249,22 @@ def check_kind(target: Target, api_version: object, kind: object) -> None:
         raise bad_request(
             f'{kind or target.kind} in version "{version}" cannot be handled as a {target.kind}: {problem}'
         )
+
+
+def check_version(target: Target, api_version: str) -> None:
+    """Raise if an object that could be decoded has another version of the expected kind.
+
+    Raises:
+        ApiError: the version differs.
+    """
+    if api_version not in ("", target.api_version, target.older):
+        raise _wrong_version(target, api_version)
+
+
+def _wrong_version(target: Target, found: str) -> ApiError:
+    return bad_request(
+        f"the API version in the data ({found}) does not match the expected API version ({target.api_version})"
+    )
 
 
 def _check_custom_kind(target: Target, value: Document, request: Request) -> None:
@@ -253,9 +281,7 @@ def _check_custom_kind(target: Target, value: Document, request: Request) -> Non
             target, f"Object 'Kind' is missing in '{request.body.decode(errors='replace')}'", request.body
         )
     if version != target.api_version:
-        raise bad_request(
-            f"the API version in the data ({version}) does not match the expected API version ({target.api_version})"
-        )
+        raise _wrong_version(target, version)
     metadata = part(value, "metadata")
     if kind != target.kind and (request.method != "PUT" or metadata.get("resourceVersion")):
         raise wrong_custom_type(target, value, str(metadata.get("name") or ""))
@@ -301,12 +327,15 @@ def kind_problem(target: Target, api_version: object, kind: object) -> str:
     if found_kind == target.kind and found_version in (target.api_version, target.older):
         return ""
     group = target.api_version.partition("/")[0] if "/" in target.api_version else ""
-    is_known = f"{found_version}/{found_kind}" in api_facts().kinds and (
-        group not in _SEPARATE_SCHEMES or found_kind in _COMMON_KINDS
-    )
-    if is_known and found_kind != target.kind:
-        package = internal_package(group, target.kind)
-        return f"converting (v1.{found_kind}) to ({package}.{target.kind}): unknown conversion"
+    is_known = f"{found_version}/{found_kind}" in api_facts().kinds
+    if group in _SEPARATE_SCHEMES:
+        is_known = is_known and found_kind in _COMMON_KINDS
+        is_known = is_known or (found_version, found_kind) == (f"{group}/v1beta1", target.kind)
+    if is_known and found_kind == target.kind:
+        return ""  # `check_version` refuses it once it is decoded.
+    if is_known:
+        package, version = internal_package(group, target.kind), found_version.rpartition("/")[2]
+        return f"converting ({version}.{found_kind}) to ({package}.{target.kind}): unknown conversion"
     return f'no kind "{found_kind}" is registered for version "{found_version}" {_SCHEME}'
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Mapping
 from urllib.parse import unquote_plus
 
@@ -111,14 +112,23 @@ def values_of(query: Mapping[str, str], name: str) -> list[str]:
     return repeated or ([query[name]] if name in query else [])
 
 
+MALFORMED = re.compile("%(?![0-9a-fA-F]{2})")
+"""Matches a percent sign of a URL that does not begin an escape."""
+
+
+def is_malformed(raw_path: bytes) -> bool:
+    """Return whether an encoded path has a percent sign that does not begin an escape."""
+    return b"%" in raw_path and MALFORMED.search(raw_path.decode("latin-1")) is not None
+
+
 def parse_query(text: str) -> Query:
-    """Return the decoded parameters of a query string."""
+    """Return the decoded parameters of a query string, without those that Go does not accept."""
     found = Query()
     if not text:
         return found
     for part in text.split("&"):
         name, _, value = part.partition("=")
-        if name:
+        if name and ";" not in part and ("%" not in part or not MALFORMED.search(part)):
             name, value = unquote_plus(name), unquote_plus(value)
             if name in found:
                 found.repeated.setdefault(name, [found[name]]).append(value)

@@ -69,14 +69,19 @@ class MetaEndpoints:
         """
         segments = [each for each in request.path.split("/") if each]
         first = segments[0] if segments else ""
-        reads = request.method in ("GET", "HEAD")
-        if first in ("api", "apis") and (request.path.startswith("//") or request.path.endswith("//")):
+        if _has_empty_segments(request.path):
+            if first in ("api", "apis") and not request.path.startswith(("//", "/apis//")):
+                raise no_such_path()
             return _not_found()
-        if not reads and (first in ("version", "") or segments == ["api"]):
+        if request.method != "GET" and segments in (["version"], ["api"]):
             raise method_not_allowed()
+        if first == "version" and len(segments) > 1:
+            raise no_such_path()
         if first in _HEALTH:
+            if len(segments) > 1 and request.path.endswith("/"):
+                return _not_found()
             return self._health(_HEALTH[first], segments, request)
-        if first == "version" and len(segments) == 1:
+        if first == "version":
             _require(JSON, request.headers.get("accept", ""))
             return self._json({**api_facts().version})
         if first in ("api", "apis"):
@@ -135,7 +140,7 @@ class MetaEndpoints:
             found = discovery.resource_list(registry, segments[1], segments[2]) if len(segments) == 3 else None
         if found is not None:
             # The aggregator, which serves /apis/GROUP, ignores the method.
-            if request.method not in ("GET", "HEAD") and (segments[0] == "api" or len(segments) > 2):
+            if request.method != "GET" and (segments[0] == "api" or len(segments) > 2):
                 raise method_not_allowed()
             # The framework serves the versions of a group.
             return _negotiated(found, request, by_framework=segments[0] == "api" or len(segments) > 2)
@@ -239,6 +244,11 @@ def _cached(request: Request, body: bytes, tag: str, media_type: str, *, immutab
 
 def _number(value: object) -> int:
     return value if isinstance(value, int) else 0
+
+
+def _has_empty_segments(path: str) -> bool:
+    """Return whether a path has two slashes in a row, except at the end, where all but `/apis` may have several."""
+    return path.startswith(("//", "/apis//")) or "//" in path.rstrip("/")
 
 
 def _negotiated(document: Document, request: Request, *, by_framework: bool) -> Response:

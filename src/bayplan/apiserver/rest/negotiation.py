@@ -115,7 +115,7 @@ def negotiate(
         offered: tuple[str, ...] = (*OBJECT_TYPES, *_STREAM_TYPES) if is_list else OBJECT_TYPES
         text = f"406: Not Acceptable\n\nAvailable representations: {', '.join(offered)}"
         raise ApiError(406, text, details={})
-    forms = [form for each in clauses if (form := _form(each, stream, pretty)) is not None]
+    forms = [form for each in clauses if (form := _form(each, pretty)) is not None]
     for form in forms:
         if form.kind == "Table" and (not tables or form.media_type == PROTOBUF):
             continue
@@ -124,16 +124,15 @@ def negotiate(
         if form.media_type == PROTOBUF and json_first:
             same = msgspec.structs.replace(form, media_type=JSON)
             return next((each for each in forms if each == same), form)
+        if stream and form.media_type == YAML:
+            break  # YAML is accepted first, and has no streams.
         return form
-    # A watch is negotiated twice: first as an object, which can be YAML, then as a stream.
-    offered = _STREAM_TYPES if stream and any(_form(each, False, pretty) for each in clauses) else OBJECT_TYPES
+    offered = _STREAM_TYPES if stream and forms else OBJECT_TYPES
     raise ApiError(406, f"only the following media types are accepted: {', '.join(offered)}")
 
 
-def _form(clause: Clause, stream: bool, pretty: bool) -> Form | None:
-    media_type = next(
-        (each for each in ((JSON, PROTOBUF) if stream else OBJECT_TYPES) if matches(clause.media_type, each)), ""
-    )
+def _form(clause: Clause, pretty: bool) -> Form | None:
+    media_type = next((each for each in OBJECT_TYPES if matches(clause.media_type, each)), "")
     if not media_type:
         return None
     kind = clause.parameters.get("as", "")

@@ -175,7 +175,9 @@ def _watch_causes(query: Mapping[str, str]) -> list[Cause]:
             )
         if match != NOT_OLDER_THAN:
             causes.append(not_supported(field, quote(match), (NOT_OLDER_THAN,)))
-    if query.get("continue"):
+    # A watch from the newest or any revision gets initial events by default, and with them this parameter.
+    is_set = match or (not initial and query.get("resourceVersion", "") in ("", "0"))
+    if is_set and query.get("continue"):
         causes.append(forbidden_value(field, f"{field} is forbidden when continue is provided"))
     return causes
 
@@ -297,6 +299,9 @@ def _query_options(query: Mapping[str, str]) -> Document:
         document["orphanDependents"] = read_bool(query, "orphanDependents")
     if "dryRun" in query:
         document["dryRun"] = list(values_of(query, "dryRun"))
+    conditions: Document = {name: query[name] for name in ("uid", "resourceVersion") if query.get(name)}
+    if conditions:
+        document["preconditions"] = conditions
     return document
 
 

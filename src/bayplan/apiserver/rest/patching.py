@@ -61,16 +61,15 @@ _DECIMAL = re.compile(
 _REJECTED = "the server rejected our request due to an error in our request"
 
 
-def check_patch_type(request: Request) -> str:
-    """Return the media type of a patch, which upstream checks before the Accept header.
+def check_patch_type(request: Request) -> None:
+    """Raise if no media type of the Content-Type header is that of a patch. Upstream's framework checks this first.
 
     Raises:
         ApiError: the type is not supported.
     """
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type not in _TYPES:
+    listed = request.headers.get("content-type", "").split(",")
+    if not any(each.partition(";")[0].strip() in _TYPES for each in listed):
         raise ApiError(415, "415: Unsupported Media Type", details={})
-    return media_type
 
 
 def patch_type(request: Request, *, custom: bool) -> str:
@@ -83,9 +82,10 @@ def patch_type(request: Request, *, custom: bool) -> str:
     Raises:
         ApiError: the type is not supported.
     """
-    media_type = check_patch_type(request)
-    if custom and media_type == STRATEGIC_PATCH:
-        listed = ", ".join(each for each in _TYPES if each != STRATEGIC_PATCH)
+    header = request.headers.get("content-type", "")
+    media_type = header.partition(";")[0] or header
+    if media_type not in _TYPES or (custom and media_type == STRATEGIC_PATCH):
+        listed = ", ".join(each for each in _TYPES if not (custom and each == STRATEGIC_PATCH))
         text = f"the body of the request was in an unknown format - accepted media types include: {listed}"
         raise ApiError(415, text)
     return media_type
@@ -285,6 +285,7 @@ def _changes(body: bytes, intro: str) -> tuple[Document | None, list[str]]:
     return value, duplicates
 
 
+_OPERATION_TEXTS = ("op", "path", "from")
 _OPERATION_FIELDS = ("op", "path", "from", "value")
 
 
@@ -296,10 +297,15 @@ def _json_patched(whole: Document, body: bytes) -> tuple[object, list[str]]:
     if not isinstance(operations, list):
         text = f"json: cannot unmarshal {go_kind(operations)} into Go value of type []handlers.jsonPatchOp"
         raise bad_request(f"error decoding patch: {text}")
+    operations = [{} if each is None else each for each in operations]
     for each in operations:
         if not isinstance(each, dict):
             text = f"json: cannot unmarshal {go_kind(each)} into Go value of type handlers.jsonPatchOp"
             raise bad_request(f"error decoding patch: {text}")
+        for name, value in each.items():
+            if name in _OPERATION_TEXTS and not isinstance(value, str | None):
+                text = f"json: cannot unmarshal {go_kind(value)} into Go struct field jsonPatchOp.{name} of type string"
+                raise bad_request(f"error decoding patch: {text}")
     if len(operations) > MAX_OPERATIONS:
         raise too_large(f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}")
     unknown = [

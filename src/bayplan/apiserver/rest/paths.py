@@ -28,7 +28,7 @@ def split_path(path: str) -> tuple[str, str, list[str]] | None:
     segments = path.strip("/").split("/")
     if segments[:2] == ["api", "v1"]:
         return "", "v1", segments[2:]
-    if segments[0] == "apis" and len(segments) >= 3:
+    if segments[0] == "apis" and len(segments) >= 3 and segments[1]:
         return segments[1], segments[2], segments[3:]
     return None
 

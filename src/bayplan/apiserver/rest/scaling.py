@@ -101,6 +101,16 @@ def scale(backend: Backend, info: RequestInfo, request: Request) -> Document:
         ApiError: the object does not exist or has changed in the meantime, or the change is rejected.
     """
     resource = info.resource
+    # Upstream reads the options and a replacement before it looks for the object.
+    media_type, options = "", WriteOptions()
+    wanted: Document = {}
+    if info.verb == "update":
+        options = write_options(request, "UpdateOptions")
+        wanted = decode_request(_SCALE, request, options.validation).document
+        check_place(info, part(wanted, "metadata"))
+    elif info.verb == "patch":
+        media_type = patch_type(request, custom=resource.custom is not None)
+        options = write_options(request, "PatchOptions", apply=media_type == APPLY_PATCH)
     item = backend.store.get(resource.table, (info.namespace, info.name))
     if item is None:
         raise not_found(resource.name, resource.group, info.name)
@@ -115,16 +125,11 @@ def scale(backend: Backend, info: RequestInfo, request: Request) -> Document:
     if unset:
         before["spec"] = {"replicas": _UNSET}
     managers = managed.decode(part(old, "metadata").get("managedFields"))
-    if info.verb == "update":
-        options = write_options(request, "UpdateOptions")
-        wanted = decode_request(_SCALE, request, options.validation).document
-    else:
-        media_type = patch_type(request, custom=resource.custom is not None)
-        options = write_options(request, "PatchOptions", apply=media_type == APPLY_PATCH)
-        if media_type == APPLY_PATCH:
-            sent = applied_value(request)
-            wanted = {**before, "spec": {**part(before, "spec"), **part(sent, "spec")}}
-            return _apply(backend, info, request, old, wanted, managers, options)
+    if media_type == APPLY_PATCH:
+        sent = applied_value(request)
+        wanted = {**before, "spec": {**part(before, "spec"), **part(sent, "spec")}}
+        return _apply(backend, info, request, old, wanted, managers, options)
+    if info.verb == "patch":
         wanted, warnings = patched(_SCALE, before, request.body, media_type, options.validation)
         request.warnings += warnings
     if part(wanted, "spec").get("replicas") == _UNSET:

@@ -44,6 +44,7 @@ def create_token(backend: Backend, info: RequestInfo, request: Request) -> Docum
         spec["expirationSeconds"] = _DEFAULT
     if metadata.get("namespace") not in (None, "", info.namespace):
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    writing.check_namespace(backend, info, info.name)
     owner = managed.WriteContext(
         options.manager, _API_VERSION, field_type(_TARGET.type_name), backend.now(), "token", {"f:status": {}}
     )

@@ -56,7 +56,7 @@ def bind(backend: Backend, info: RequestInfo, request: Request) -> Document:
     options = write_options(request, "CreateOptions")
     binding = decode_request(_BINDING, request, options.validation).document
     metadata = part(binding, "metadata")
-    writing.check_namespace(backend, info, info.name)
+    writing.check_namespace(backend, info, info.name or str(metadata.get("name") or ""))
     check_namespace(info, metadata)
     if info.subresource and metadata.get("name") != info.name:
         raise bad_request("name in URL does not match name in Binding object")
@@ -161,6 +161,7 @@ def evict(backend: Backend, info: RequestInfo, request: Request) -> Document:
     options = write_options(request, "CreateOptions")
     eviction = decode_request(_EVICTION, request, options.validation).document
     check_namespace(info, part(eviction, "metadata"))
+    writing.check_namespace(backend, info, info.name)
     if part(eviction, "metadata").get("name") != info.name:
         raise bad_request("name in URL does not match name in Eviction object")
     wanted = texts(part(eviction, "deleteOptions"), "dryRun")
@@ -195,7 +196,8 @@ def _use_budget(backend: Backend, info: RequestInfo, pod: Document, *, dry_run: 
         for budget in (
             backend.document(_budgets(backend), item) for item in backend.store.between(_BUDGETS, info.namespace)
         )
-        if compile_selector_document(part(budget, "spec", "selector")).matches(labels)
+        if part(budget, "spec").get("selector") is not None
+        and compile_selector_document(part(budget, "spec", "selector")).matches(labels)
     ]
     if len(budgets) > 1:
         text = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."

@@ -25,14 +25,14 @@ def declared_features(node: Document, _path: str, out: Causes) -> None:
     before = ""
     for index, name in enumerate(texts(part(node, "status"), "declaredFeatures")):
         path = f"status.declaredFeatures[{index}]"
+        if index and name == before:
+            out.append(duplicate(path, quote(name)))
+        elif index and name < before:
+            out.append(invalid_value(path, quote(name), "list must be sorted alphabetically"))
         if len(name) > _MAX_LENGTH:
             why = f"must be no more than {_MAX_LENGTH} characters"
         else:
             why = "" if _NAME.fullmatch(name) else _WRONG_NAME
         if why:
             out.append(invalid_value(path, quote(name), f"invalid feature name {quote(name)}: {why}"))
-        if index and name == before:
-            out.append(duplicate(path, quote(name)))
-        elif index and name < before:
-            out.append(invalid_value(path, quote(name), "list must be sorted alphabetically"))
         before = name

@@ -49,13 +49,12 @@ from bayplan.objects.selectors import quote
 
 _INT32_MAX = 2**31 - 1
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
-_SEARCH = re.compile(r"[a-z0-9_]([-a-z0-9_]*[a-z0-9_])?(\.[a-z0-9_]([-a-z0-9_]*[a-z0-9_])?)*")
+_SEARCH_FORMAT = r"_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*"
+_SEARCH = re.compile(_SEARCH_FORMAT)
 _SEARCH_TEXT = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
-    "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
-    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start "
+    f"and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SEARCH_FORMAT}')"
 )
-_UNDERSCORE_FORMAT = "[a-z0-9_]([-_a-z0-9]*[a-z0-9_])?(\\.[a-z0-9_]([-_a-z0-9]*[a-z0-9_])?)*"
 
 
 def _resource_claims(spec: Document, path: str, out: Causes) -> frozenset[str]:
@@ -128,14 +127,10 @@ def _search(found: object, path: str, out: Causes) -> None:
     if text == ".":
         return
     text = text.removesuffix(".")
-    bare = text.replace("_", "")
     if len(text) > 253:
         out.append(invalid_value(path, quote(text), "must be no more than 253 characters"))
     if not _SEARCH.fullmatch(text):
-        detail = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-', '_' or '.', "
-        detail += "and must start and end with an alphanumeric character or underscore (e.g. 'example.com', "
-        detail += f"regex used for validation is '{_UNDERSCORE_FORMAT}')"
-        out.append(invalid_value(path, quote(text), detail if bare else _SEARCH_TEXT))
+        out.append(invalid_value(path, quote(text), _SEARCH_TEXT))
 
 
 def _dns(spec: Document, path: str, out: Causes) -> None:

@@ -47,7 +47,7 @@ from bayplan.objects.names import check_dns1123_subdomain
 from bayplan.objects.selectors import quote
 
 _MODE_TEXT = "must be a number between 0 and 0777 (octal), both inclusive"
-_PARTITION_TEXT = "must be an integer between 1 and 255, or 0 if unspecified"
+_PARTITION_TEXT = "must be between 1 and 255, inclusive"
 _SEVERAL = "may not specify more than 1 volume type"
 _HOST_PATH_TYPES = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
 _IQN = re.compile(r"iqn\.\d{4}-\d{2}\.([A-Za-z0-9\-.]+)(:[^,;*&$|\s]+)")
