@@ -31,7 +31,8 @@ _NUMBER = re.compile(r"[0-9]*")
 def encode_yaml(value: object) -> bytes:
     """Return a JSON value as YAML."""
     text: str = yaml.serialize(_node(value), Dumper=cast("Any", _Dumper), allow_unicode=True)
-    return text.encode()
+    # libyaml ends a document with a marker after a text that keeps its last line breaks; go-yaml does not.
+    return text.removesuffix("...\n").encode()
 
 
 class _Dumper(getattr(yaml, "CDumper", yaml.Dumper)):  # type: ignore[misc]

@@ -76,13 +76,13 @@ def default_pod(pod: Document) -> None:
             for port in _parts(container, "ports"):
                 port.setdefault("hostPort", port.get("containerPort"))
     if _part(_part(spec, "resources"), "limits"):
-        _default_pod_requests(spec)
+        default_pod_requests(spec)
 
 
 _POD_LEVEL = ("cpu", "memory")
 
 
-def _default_pod_requests(spec: Document) -> None:
+def default_pod_requests(spec: Document) -> None:
     """Set missing pod-level requests: the sum of the containers' requests, else the pod-level limit."""
     resources = _part(spec, "resources")
     requests, limits = dict(_part(resources, "requests")), _part(resources, "limits")

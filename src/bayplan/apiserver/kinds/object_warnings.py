@@ -11,6 +11,7 @@ import ipaddress
 import re
 from collections.abc import Callable, Iterable, Iterator
 
+from bayplan.apiserver.kinds.key_pairs import key_pair_warnings
 from bayplan.apiserver.kinds.pod_warnings import (
     DEPRECATED_LABELS,
     byte_warnings,
@@ -151,10 +152,10 @@ def _service(document: Document) -> Iterator[str]:
         if spec.get("sessionAffinity") not in (None, "None"):
             yield "spec.SessionAffinity is ignored for headless services"
     for index, address in enumerate(external):
-        yield from _address(address, f"spec.externalIPs[{index}]")
+        yield from address_warnings(address, f"spec.externalIPs[{index}]")
     if external and not is_headless and kind != "ExternalName":
         yield "spec.externalIPs is deprecated and may no longer be implemented in some clusters"
-    yield from _address(spec.get("loadBalancerIP"), "spec.loadBalancerIP")
+    yield from address_warnings(spec.get("loadBalancerIP"), "spec.loadBalancerIP")
     for index, network in enumerate(texts(spec, "loadBalancerSourceRanges")):
         yield from _network(network, f"spec.loadBalancerSourceRanges[{index}]")
     if external and kind == "ExternalName":
@@ -165,7 +166,7 @@ def _service(document: Document) -> Iterator[str]:
         yield 'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"'
 
 
-def _address(value: object, field: str) -> Iterator[str]:
+def address_warnings(value: object, field: str) -> Iterator[str]:
     """Yield a warning if an IP address is not in its standard notation."""
     text = str(value or "")
     if not text:
@@ -251,7 +252,7 @@ def _endpoint_addresses(document: Document) -> Iterator[str]:
         return
     for index, endpoint in enumerate(parts(document, "endpoints")):
         for at, address in enumerate(texts(endpoint, "addresses")):
-            yield from _address(address, f"endpoints[{index}].addresses[{at}]")
+            yield from address_warnings(address, f"endpoints[{index}].addresses[{at}]")
 
 
 def _node(document: Document) -> Iterator[str]:
@@ -307,6 +308,7 @@ _OF_KIND: dict[str, Callable[[Document], Iterable[str]]] = {
     "batch/cronjobs": _named_by_pods,
     "networking.k8s.io/ingresses": _ingress,
     "discovery.k8s.io/endpointslices": _endpoint_slice,
+    "secrets": key_pair_warnings,
     "storage.k8s.io/storageclasses": _storage_class,
     "storage.k8s.io/csidrivers": _driver,
     "node.k8s.io/runtimeclasses": _runtime_class,

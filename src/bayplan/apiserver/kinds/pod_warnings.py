@@ -124,22 +124,22 @@ def _annotation_warnings(spec: Document, annotations: Document, field: str) -> I
         name, own = str(container.get("name")), part(container, "securityContext")
         if _SECCOMP_CONTAINER + name in annotations and not own.get("seccompProfile"):
             yield f"{field}[{_SECCOMP_CONTAINER}{name}]: {seccomp}"
-        yield from _app_armor_warnings(container, spec, annotations, field)
+        if field != _POD_ANNOTATIONS:  # For pods, `app_armor_warnings` comes first.
+            yield from _app_armor_warnings(container, spec, annotations, field)
 
 
 def app_armor_warnings(spec: Document, annotations: Document) -> Iterator[str]:
-    """Yield the warnings about the AppArmor annotations of a pod."""
+    """Yield the warnings about the AppArmor annotations of a pod whose profiles have not been set from them yet."""
+    if part(spec, "os").get("name") == "windows":
+        return
     for container, _ in _containers(spec, ""):
         yield from _app_armor_warnings(container, spec, annotations, _POD_ANNOTATIONS)
 
 
 def _app_armor_warnings(container: Document, spec: Document, annotations: Document, field: str) -> Iterator[str]:
-    # A pod's field has already been set from the annotation, unless the annotation repeats the pod's own profile.
     profile = part(container, "securityContext").get("appArmorProfile")
     key = f"{app_armor.ANNOTATION}{container.get('name')}"
-    if key not in annotations or (profile and field != _POD_ANNOTATIONS):
-        return
-    if profile or not app_armor.repeats_pod(spec, str(annotations[key])):
+    if key in annotations and not profile and not app_armor.repeats_pod(spec, str(annotations[key])):
         yield f'{field}[{key}]: deprecated since v1.30; use the "appArmorProfile" field instead'
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 from bayplan.apiserver.fields.field_set import Node
 from bayplan.apiserver.kinds.app_armor import set_app_armor_profiles
 from bayplan.apiserver.kinds.limit_ranges import admit_limits, check_pod_limits
-from bayplan.apiserver.kinds.object_warnings import host_name_warnings, pod_warnings
+from bayplan.apiserver.kinds.object_warnings import address_warnings, host_name_warnings, pod_warnings
 from bayplan.apiserver.kinds.pod_admission import admit_priority, admit_runtime, admit_tolerations, admit_topology
 from bayplan.apiserver.kinds.pod_resources import quality_of_service
 from bayplan.apiserver.kinds.pod_subresources import (
@@ -174,6 +174,15 @@ class PodStrategy(Strategy):
         """Return the warnings about annotations that set the AppArmor profiles of containers."""
         annotations = part(document, "metadata", "annotations")
         return list(app_armor_warnings(part(document, "spec"), annotations)) if annotations else []
+
+    def status_warnings(self, document: Document) -> list[str]:
+        """Return the warnings about IP addresses that are not in standard notation."""
+        status = part(document, "status")
+        found: list[str] = []
+        for name in ("podIPs", "hostIPs"):
+            for index, each in enumerate(parts(status, name)):
+                found += address_warnings(each.get("ip"), f"status.{name}[{index}].ip")
+        return found
 
     def grace_seconds(self, document: Document, wanted: int | None) -> int | None:
         """Return the requested grace period, else the pod's; 0 for a pod that is not on a node or has ended.

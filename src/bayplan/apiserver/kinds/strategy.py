@@ -211,7 +211,11 @@ class Strategy:
         return object_warnings(context.resource.table, document, before)
 
     def preparation_warnings(self, document: Document) -> list[str]:
-        """Return the warnings from the preparation of a new object. A rejected object gets these warnings, too."""
+        """Return the warnings about a new object before its preparation. A rejected object gets these warnings, too."""
+        return []
+
+    def status_warnings(self, document: Document) -> list[str]:
+        """Return the warnings about an object whose status changes."""
         return []
 
     def grace_seconds(self, document: Document, wanted: int | None) -> int | None:

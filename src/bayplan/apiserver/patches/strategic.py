@@ -293,6 +293,9 @@ def _merge_ordered(facts: TypeFacts, out: Document, name: str, patch: Document) 
         if not isinstance(found, list):
             shown = "%!s(<nil>)" if found is None else go_type(found)
             raise StrategicPatchError(f"expected a []interface {{}}, but received a {shown}")
+    if name not in facts.fields and facts is not _NO_FACTS:
+        struct = next((full.rpartition(".")[2] for full, each in schema().types.items() if each is facts), "")
+        raise StrategicPatchError(f'unable to find api field in struct {struct} for the json field "{name}"')
     changes, wanted = cast("list[object]", patch.get(name) or []), cast("list[object]", order)
     _check_order(field, changes, wanted)
     if name not in out:
@@ -302,7 +305,20 @@ def _merge_ordered(facts: TypeFacts, out: Document, name: str, patch: Document) 
         return
     server = cast("list[object]", out[name])
     merged = _merge_list(field, server, changes) if name in patch else server
+    _check_maps(field, merged, wanted)
     out[name] = _in_order(field, merged, wanted, server)
+
+
+def _check_maps(facts: FieldFacts, merged: list[object], order: list[object]) -> None:
+    """Raise if the search for an item of a merged list meets an item of the order that is not a map."""
+    if not facts.merge_key or all(isinstance(each, dict) for each in order):
+        return
+    for item in merged:
+        for index, each in enumerate(order):
+            if not isinstance(each, dict):
+                raise StrategicPatchError(f"value for key {index} is not a map")
+            if _identity(facts, each) == _identity(facts, item):
+                break
 
 
 def _check_order(facts: FieldFacts, changes: list[object], order: list[object]) -> None:

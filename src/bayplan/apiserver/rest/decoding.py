@@ -315,6 +315,9 @@ _COMMON_KINDS = frozenset(
 )
 """Kinds that every group version has."""
 
+_UNVERSIONED_KINDS = frozenset(("Status", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList"))
+"""Kinds that upstream finds in every version, also in unknown ones."""
+
 
 def kind_problem(target: Target, api_version: object, kind: object) -> str:
     """Return upstream's message if kind or version differ from the expected ones, else "".
@@ -327,14 +330,16 @@ def kind_problem(target: Target, api_version: object, kind: object) -> str:
     if found_kind == target.kind and found_version in (target.api_version, target.older):
         return ""
     group = target.api_version.partition("/")[0] if "/" in target.api_version else ""
-    is_known = f"{found_version}/{found_kind}" in api_facts().kinds
+    is_known = f"{found_version}/{found_kind}" in api_facts().kinds or found_kind in _UNVERSIONED_KINDS
     if group in _SEPARATE_SCHEMES:
-        is_known = is_known and found_kind in _COMMON_KINDS
+        is_known = is_known and found_kind in _COMMON_KINDS | _UNVERSIONED_KINDS
         is_known = is_known or (found_version, found_kind) == (f"{group}/v1beta1", target.kind)
     if is_known and found_kind == target.kind:
         return ""  # `check_version` refuses it once it is decoded.
     if is_known:
         package, version = internal_package(group, target.kind), found_version.rpartition("/")[2]
+        if found_kind in _COMMON_KINDS | _UNVERSIONED_KINDS:
+            version = "v1"
         return f"converting ({version}.{found_kind}) to ({package}.{target.kind}): unknown conversion"
     return f'no kind "{found_kind}" is registered for version "{found_version}" {_SCHEME}'
 

@@ -65,7 +65,7 @@ def delete(
     if item is None:
         raise not_found(resource.name, resource.group, info.name)
     old = backend.document(resource, item)
-    _check_preconditions(resource, info, old, options)
+    check_preconditions(resource, info, old, options)
     if resource.table == "namespaces":
         if not admitted:
             _call_hooks(backend, info, old, options, in_collection=in_collection)
@@ -120,7 +120,12 @@ def _copy(document: Document) -> Document:
     return {**document, "metadata": dict(part(document, "metadata"))}
 
 
-def _check_preconditions(resource: Resource, info: RequestInfo, old: Document, options: DeleteOptions) -> None:
+def check_preconditions(resource: Resource, info: RequestInfo, old: Document, options: DeleteOptions) -> None:
+    """Raise if an object is not the one, or not in the version, that a deletion is for.
+
+    Raises:
+        ApiError: a precondition is not met.
+    """
     metadata = part(old, "metadata")
     for name, wanted, found, rest in (
         ("UID", options.uid, metadata.get("uid"), "deleted and then recreated"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import cast
 
@@ -22,6 +23,8 @@ from bayplan.apiserver.tables.table import INCLUDE, include_policy, shown_metada
 from bayplan.base.plain_data import Document, part
 
 _encode = msgspec.json.encode
+_NOT_IN_YAML = re.compile("[\x7f-\x84\x86-\x9f\ufffe\uffff]")
+"""Matches the characters of JSON that go-yaml refuses to read."""
 
 
 def encode_document(document: Document, form: Form) -> bytes:
@@ -36,7 +39,10 @@ def encode_document(document: Document, form: Form) -> bytes:
             raise ApiError(406, f"only the following media types are accepted: {', '.join(OBJECT_TYPES)}")
         return found
     if form.media_type == YAML:
-        return encode_yaml(msgspec.json.decode(_encode(document)))
+        encoded = _encode(document)
+        if _NOT_IN_YAML.search(encoded.decode()):
+            raise ApiError(500, "yaml: control characters are not allowed", reason="")
+        return encode_yaml(msgspec.json.decode(encoded))
     if form.pretty:
         return msgspec.json.format(_encode(document), indent=2)
     return _encode(document)

@@ -313,8 +313,15 @@ def _too_many(cause: str, retry: int = 0) -> ApiError:
 
 
 def _disrupt(backend: Backend, info: RequestInfo, pod: Document, options: DeleteOptions) -> None:
-    """Set the condition DisruptionTarget of a pod, and delete the pod."""
+    """Set the condition DisruptionTarget of a pod, and delete the pod.
+
+    Raises:
+        ApiError: a precondition of the deletion is not met.
+    """
     if not options.dry_run:
+        options.uid, options.resource_version = options.uid or None, options.resource_version or None
+        deleting.check_preconditions(info.resource, info, pod, options)
+        options.resource_version = None  # The condition changes it.
         status = dict(part(pod, "status"))
         text = "Eviction API: evicting"
         condition: Document = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}

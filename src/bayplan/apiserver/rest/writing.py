@@ -269,11 +269,12 @@ def new_object(
         metadata["name"] = prefix if is_address else _free_name(backend, resource, info.namespace, prefix)
     drop_gated_fields(resource.table, stored, None)
     strategy.allocate(context, stored, None)
+    prepared = strategy.preparation_warnings(stored)
     strategy.prepare_create(context, stored)
     causes = create_causes(strategy, context, stored, metadata)
     if causes:
-        raise_invalid(resource, metadata, causes, strategy.preparation_warnings(stored))
-    warnings = strategy.warnings(context, stored, None)
+        raise_invalid(resource, metadata, causes, prepared)
+    warnings = prepared + strategy.warnings(context, stored, None)
     try:
         if not imported:
             warnings += admit_security(backend, context, strategy, stored, None)
@@ -428,7 +429,10 @@ def change(
     else:
         causes += strategy.validate_update(context, stored, before)
     raise_invalid(resource, {"name": info.name}, causes)
-    warnings = [] if info.subresource else strategy.warnings(context, stored, before)
+    if is_status:
+        warnings = strategy.status_warnings(stored)
+    else:
+        warnings = [] if info.subresource else strategy.warnings(context, stored, before)
     try:
         if not admitted:
             warnings += admit_security(backend, context, strategy, stored, before)

@@ -48,7 +48,7 @@ def _containers(template: Document) -> tuple[str, str]:
 
 def _node(node: Document, now: float) -> list[object]:
     metadata, status = part(node, "metadata"), part(node, "status")
-    ready = next((each for each in parts(status, "conditions") if each.get("type") == "Ready"), None)
+    ready = next((each for each in reversed(parts(status, "conditions")) if each.get("type") == "Ready"), None)
     words = ["Unknown" if ready is None else "Ready" if ready.get("status") == "True" else "NotReady"]
     if part(node, "spec").get("unschedulable"):
         words.append("SchedulingDisabled")

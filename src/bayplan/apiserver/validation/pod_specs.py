@@ -292,7 +292,10 @@ def _ephemeral_containers(spec: Document, path: str, pod: PodContext, out: Cause
         target = container.get("targetContainerName")
         if target and target not in others:
             out.append(Cause("FieldValueNotFound", f"Not found: {quote(str(target))}", f"{here}.targetContainerName"))
-        out.extend(forbidden_value(f"{here}.{unfit}", detail) for unfit in _NOT_EPHEMERAL if container.get(unfit))
+        for unfit in _NOT_EPHEMERAL:
+            # Pointers count as set even if they point to an empty value; `resources` is no pointer.
+            if container.get(unfit) or (unfit != "resources" and container.get(unfit) is not None):
+                out.append(forbidden_value(f"{here}.{unfit}", detail))
         for number, mount in enumerate(parts(container, "volumeMounts")):
             for field_name in ("subPath", "subPathExpr"):
                 if mount.get(field_name):
