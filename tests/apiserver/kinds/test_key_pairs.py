@@ -5,6 +5,7 @@ import base64
 import pytest
 
 from bayplan.apiserver.kinds.key_pairs import key_pair_warnings
+from bayplan.base.plain_data import Document
 
 
 def _pem(kind: str, content: str = "MAA=") -> str:
@@ -61,7 +62,7 @@ _SKIPPED = "after skipping PEM blocks of the following types: "
 )
 def test_an_unusable_pair_causes_a_warning(certificate: str, key: str, want: list[str]) -> None:
     data = {"tls.crt": base64.b64encode(certificate.encode()), "tls.key": base64.b64encode(key.encode())}
-    secret = {"type": "kubernetes.io/tls", "data": {name: value.decode() for name, value in data.items()}}
+    secret: Document = {"type": "kubernetes.io/tls", "data": {name: value.decode() for name, value in data.items()}}
 
     assert list(key_pair_warnings(secret)) == want
 

@@ -17,6 +17,7 @@ from bayplan.base.errors import InvariantError
 from bayplan.base.plain_data import Plain
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
+_CORE = "io.k8s.api.core.v1."
 _EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
 _LEAVES: dict[str, Callable[[object], object]] = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": scalars.read_quantity,
@@ -315,7 +316,7 @@ def _add_fields(shape: Shape, type_name: str, made: dict[str, Shape], embedded: 
             _add_fields(shape, facts.type, made, f"{embedded}{facts.type.rsplit('.', 1)[-1]}.")
             continue
         inner = _make(facts.type, made) if _is_struct(facts.type) else None
-        field = FieldShape(_reader(facts, inner), facts, inner, struct, embedded + facts.name)
+        field = FieldShape(_reader(facts, inner, type_name), facts, inner, struct, embedded + facts.name)
         shape.fields[facts.name] = field
         _show(shape, facts, inner)
 
@@ -367,8 +368,10 @@ def _zero_of(type_name: str) -> object:
     return _ZEROS.get(type_name, _ZERO_LEAVES.get(type_name))
 
 
-def _reader(facts: GoField, inner: Shape | None) -> Reader:
-    leaf = scalars.read_resource_amount if facts.go_type.endswith("v1.ResourceList") else _LEAVES.get(facts.type)
+def _reader(facts: GoField, inner: Shape | None, owner: str) -> Reader:
+    # The defaults of core round amounts; those of other groups, such as RuntimeClass, do not.
+    is_rounded = facts.go_type.endswith("v1.ResourceList") and owner.startswith(_CORE)
+    leaf = scalars.read_resource_amount if is_rounded else _LEAVES.get(facts.type)
     core: Reader = inner if inner is not None else ScalarReader(leaf or _scalar_reader(facts))
     wrapped = [each for each in facts.containers if each != "pointer"]
     go_types = [_element_type(facts.go_type, depth) for depth in range(len(wrapped))]

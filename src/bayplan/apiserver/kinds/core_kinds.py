@@ -135,9 +135,24 @@ class ServiceStrategy(Strategy):
         drop_unused(spec, part(old, "spec"))
         if spec.get("type") != "LoadBalancer" and "status" in new:
             new["status"] = {**part(new, "status"), "loadBalancer": {}}
-        if spec.get("type") == "ExternalName":
-            # Upstream stores this field but never returns it.
-            spec.pop("internalTrafficPolicy", None)
+
+    def validate(self, context: Context, document: Document) -> list[Cause]:
+        """Return the errors of a new Service; drop a field of a valid one that upstream never returns."""
+        causes = super().validate(context, document)
+        _hide_policy(document)
+        return causes
+
+    def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
+        """Return the errors of an update; drop a field of a valid Service that upstream never returns."""
+        causes = super().validate_update(context, new, old)
+        _hide_policy(new)
+        return causes
+
+
+def _hide_policy(service: Document) -> None:
+    spec = part(service, "spec")
+    if spec.get("type") == "ExternalName":
+        spec.pop("internalTrafficPolicy", None)
 
 
 class VolumeStrategy(Strategy):

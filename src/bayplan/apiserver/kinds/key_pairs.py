@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from bayplan.base.plain_data import Document, part
 
 _TYPE = "kubernetes.io/tls"
-_BLOCK = re.compile(rb"(?:\A|\n)-----BEGIN ([^\n-]+)-----[ \t]*\r?\n(.*?)-----END \1-----[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+_BLOCK = re.compile(rb"^-----BEGIN ([^\n-]+)-----[ \t]*\r?\n(.*?)-----END \1-----[ \t]*\r?$", re.DOTALL | re.MULTILINE)
 _HEADER = re.compile(rb"[^:\n]+:[^\n]*\n")
 _CERTIFICATE, _KEY = "CERTIFICATE", "PRIVATE KEY"
 _SEQUENCE = 0x30

@@ -103,6 +103,8 @@ def admit_runtime(context: Context, pod: Document) -> None:
     spec = part(pod, "spec")
     class_name, given = spec.get("runtimeClassName"), sent(spec, "overhead")
     found: Document | None = None
+    if class_name == "":
+        raise ApiError(500, "resource name may not be empty", reason="")
     if class_name is not None:
         found = context.cluster.find(_RUNTIMES, "", str(class_name))
         if found is None:

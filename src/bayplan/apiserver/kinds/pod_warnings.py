@@ -220,12 +220,16 @@ def _repeated(items: Iterable[Document], name: str, field: str) -> Iterator[str]
         seen.add(value)
 
 
+_WHOLE = ("Ki", "Mi", "Gi")
+"""The usual suffixes of bytes. Upstream writes them only for whole numbers, which hardly ever overflow."""
+
+
 def byte_warnings(amounts: Document, field: str, names: Iterable[str] = _BYTES) -> Iterator[str]:
     """Yield warnings about amounts that contain a fraction of a byte."""
     for name in names:
         amount = str(amounts.get(name) or "0")
         # Upstream's number of thousandths overflows for large amounts, which then get the warning, too.
-        if amount_of(amount).milli_value() % 1000:
+        if not amount.endswith(_WHOLE) and amount_of(amount).milli_value() % 1000:
             yield f"{field}[{name}]: fractional byte value {quote(amount)} is invalid, must be an integer"
 
 

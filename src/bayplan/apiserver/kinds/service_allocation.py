@@ -117,8 +117,6 @@ def _normalize_addresses(spec: Document, old: Document) -> None:
     if not old:
         if address and not addresses:
             spec["clusterIPs"] = [address]
-        elif addresses and not address:
-            spec["clusterIP"] = addresses[0]
         return
     if address == (old.get("clusterIP") or ""):
         if not addresses:

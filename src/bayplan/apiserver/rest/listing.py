@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import posixpath
 from collections.abc import Mapping
@@ -37,6 +36,9 @@ class Continue(NamedTuple):
     start: str
 
 
+_BASE64 = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_\r\n")
+
+
 def encode_continue(revision: int, last_key: str) -> str:
     """Return the continue token of a page whose last key is `last_key`."""
     start = last_key if revision == CONSISTENT_NO_MORE else f"/{last_key}"
@@ -50,10 +52,15 @@ def decode_continue(token: str) -> Continue:
     Raises:
         ApiError: the token is malformed.
     """
-    try:
-        data = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
-        raise _unusable("continue key is not valid: illegal base64 data at input byte 0") from None
+    # Go's decoder skips line breaks, knows no padding, and names the first byte that it cannot use.
+    source = token.encode()
+    wrong = next((at for at, byte in enumerate(source) if byte not in _BASE64), -1)
+    digits = bytes(byte for byte in source if byte not in b"\r\n")
+    if wrong < 0 and len(digits) % 4 == 1:
+        wrong = len(source) - 1
+    if wrong >= 0:
+        raise _unusable(f"continue key is not valid: illegal base64 data at input byte {wrong}")
+    data = base64.urlsafe_b64decode(digits + b"=" * (-len(digits) % 4))
     text = data.decode("utf-8", "surrogateescape")
     try:
         found = json.loads(text)

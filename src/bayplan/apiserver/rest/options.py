@@ -157,7 +157,7 @@ def _list_causes(query: Mapping[str, str]) -> list[Cause]:
             causes.append(not_supported(field, quote(match), (EXACT, NOT_OLDER_THAN, "")))
         if match == EXACT and revision == "0":
             causes.append(forbidden_value(field, f'{field} "exact" is forbidden for resourceVersion "0"'))
-    if query.get("sendInitialEvents"):
+    if "sendInitialEvents" in query:
         causes.append(forbidden_value("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     return causes
 

@@ -73,6 +73,8 @@ def resolve(registry: ResourceRegistry, request: Request, group: str, version: s
         raise no_such_path()
     if resource.namespaced and not namespace and (name or "list" not in resource.facts.verbs):
         raise no_such_path()
+    if resource.custom is not None and resource.namespaced and not namespace and request.method != "GET":
+        raise no_such_path()
     if is_nameless:
         _verb(request, resource, namespace, "name", subresource)
         raise bad_request("name must be provided")

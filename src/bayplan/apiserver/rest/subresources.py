@@ -319,9 +319,11 @@ def _disrupt(backend: Backend, info: RequestInfo, pod: Document, options: Delete
         ApiError: a precondition of the deletion is not met.
     """
     if not options.dry_run:
-        options.uid, options.resource_version = options.uid or None, options.resource_version or None
-        deleting.check_preconditions(info.resource, info, pod, options)
-        options.resource_version = None  # The condition changes it.
+        # Empty preconditions count only when the pod is deleted.
+        wanted = DeleteOptions(uid=options.uid or None, resource_version=options.resource_version or None)
+        deleting.check_preconditions(info.resource, info, pod, wanted)
+        if options.resource_version:
+            options.resource_version = None  # The condition changes it.
         status = dict(part(pod, "status"))
         text = "Eviction API: evicting"
         condition: Document = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}

@@ -429,10 +429,8 @@ def change(
     else:
         causes += strategy.validate_update(context, stored, before)
     raise_invalid(resource, {"name": info.name}, causes)
-    if is_status:
-        warnings = strategy.status_warnings(stored)
-    else:
-        warnings = [] if info.subresource else strategy.warnings(context, stored, before)
+    warnings = strategy.status_warnings(stored) if is_status else []
+    warnings += [] if info.subresource else strategy.warnings(context, stored, before)
     try:
         if not admitted:
             warnings += admit_security(backend, context, strategy, stored, before)

@@ -344,7 +344,7 @@ def _stateful_template(document: Document, path: str, out: Causes, *, check_temp
     here, spec = f"{path}.template", part(template, "spec")
     _selector(document, path, out, owner="statefulset")
     if isinstance(selector, dict) and not selector_is_valid(selector):
-        out.append(invalid_value(f"{path}.selector", json_text(selector), ""))
+        out.append(invalid_value(f"{path}.selector", shown_selector(selector), ""))
     else:
         if not (isinstance(selector, dict) and is_empty(selector)) and not _takes(selector, template):
             template_labels(template, here, out)

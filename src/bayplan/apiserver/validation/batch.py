@@ -27,7 +27,7 @@ from bayplan.apiserver.validation.formats import domain_prefixed_path, nonnegati
 from bayplan.apiserver.validation.internal_json import internal, shown_as
 from bayplan.apiserver.validation.job_status import job_status
 from bayplan.apiserver.validation.pod_specs import pod_template
-from bayplan.apiserver.validation.selectors import LABEL_SELECTOR, selector_is_valid, selects
+from bayplan.apiserver.validation.selectors import LABEL_SELECTOR, selector_is_valid, selects, shown_selector
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.json import json_text
 from bayplan.base.plain_data import Document, part, parts
@@ -304,7 +304,7 @@ def _generated_selector(job: Document, path: str, out: Causes) -> None:
             out.append(invalid_value(here, shown(dict(sorted(labels.items()))), f"must be '{text}'"))
     selector = part(spec, "selector")
     if selector_is_valid(selector) and not selects(selector, wanted):
-        out.append(invalid_value("spec.selector", json_text(selector), "`selector` not auto-generated"))
+        out.append(invalid_value("spec.selector", shown_selector(selector), "`selector` not auto-generated"))
 
 
 def _selector(spec: Document, path: str, out: Causes) -> None:
@@ -453,7 +453,7 @@ def _schedule(spec: Document, before: Document | None, out: Causes) -> None:
 
 def _job_selector(spec: Document, path: str, out: Causes) -> None:
     if spec.get("selector") is not None:
-        found = json_text(spec["selector"])
+        found = shown_selector(spec["selector"])
         out.append(invalid_value(f"{path}.selector", found, "`selector` will be auto-generated"))
     if spec.get("manualSelector"):
         out.append(not_supported(f"{path}.manualSelector", "true", ("nil", "false")))

@@ -100,6 +100,8 @@ def _check(schema: Document, value: object, old: object, path: str, work: _Work)
         return []
     wrong_type = _check_type(schema, value, path)
     if wrong_type or value is None:
+        if isinstance(value, float) and schema.get("type") == "integer":
+            wrong_type += _check_number(schema, value, path)
         work.spend(len(wrong_type) * _CAUSE_STEPS)
         return wrong_type
     causes = _check_enum(schema, value, path, work)
@@ -148,7 +150,7 @@ def _check_type(schema: Document, value: object, path: str) -> list[Cause]:
     if found == "null":
         fine = not wanted or schema.get("nullable")
     else:
-        whole = isinstance(value, float) and value.is_integer()
+        whole = isinstance(value, float) and _is_int64(value)
         fine = (
             not wanted
             or found in wanted
@@ -157,8 +159,15 @@ def _check_type(schema: Document, value: object, path: str) -> list[Cause]:
         )
     if fine:
         return []
+    kind = schema.get("format")
+    if isinstance(value, float) and wanted == ["integer"] and kind in _BOUNDS:
+        found, wanted = "float64", [str(kind)]
     what = f'must be of type {",".join(wanted)}: "{found}"'
     return _invalid(path, found, what, reason="FieldValueTypeInvalid")
+
+
+def _is_int64(value: float) -> bool:
+    return value.is_integer() and -(2**63) <= value < 2**63
 
 
 def _check_enum(schema: Document, value: object, path: str, work: _Work) -> list[Cause]:
@@ -325,10 +334,17 @@ def _check_text(schema: Document, value: str, path: str, work: _Work) -> list[Ca
 def _check_number(schema: Document, value: float, path: str) -> list[Cause]:
     causes: list[Cause] = []
     bound = _BOUNDS.get(str(schema.get("format")))
-    if bound is not None and isinstance(value, int) and not -bound <= value < bound:
-        text = f"Checked value must be of type {schema.get('type')} with format {schema.get('format')} in {path}"
-        causes.append(_without_path(text))
+    is_outside = bound is not None and isinstance(value, int) and not -bound <= value < bound
+    if is_outside or (isinstance(value, float) and schema.get("type") == "integer" and not _is_int64(value)):
+        kind = "(default format)" if bound is None else f"with format {schema.get('format')}"
+        causes.append(_without_path(f"Checked value must be of type {schema.get('type')} {kind} in {path}"))
     factor, most, least = (_number(schema.get(name)) for name in ("multipleOf", "maximum", "minimum"))
+    if factor is not None and isinstance(value, int):
+        factor = int(factor)  # Upstream converts the factor to the type of the value.
+        if factor <= 0:
+            text = f"Invalid value: {factor}: factor MultipleOf declared for {path} must be positive: {factor}"
+            causes.append(Cause("FieldValueInvalid", text, path))
+            factor = None
     if factor and not math.isclose(value / factor, round(value / factor), rel_tol=1e-12, abs_tol=1e-12):
         causes += _invalid(path, value, f"should be a multiple of {_plain(factor)}")
     for limit, exclusive, breaks, above, at in (

@@ -18,7 +18,7 @@ from typing import TypeAlias, cast
 from bayplan.apiserver.codec.shape import Emptied
 from bayplan.apiserver.schema.facts import api_facts
 from bayplan.base.go_text.json import json_text
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts
 
 Fields: TypeAlias = list[list[str]]
 
@@ -124,8 +124,20 @@ def _convert_named(package: str, go_type: str, found: object) -> object:
         found = _alternative(go_type, found)
     if definition is None:
         # Types of metav1 and similar packages have JSON names.
+        if isinstance(found, dict) and go_type.endswith("LabelSelector"):
+            return ordered_selector(found)
         return {} if found is None else found
     return _convert_struct(package, definition, found if isinstance(found, dict) else {}, go_type)
+
+
+def ordered_selector(selector: Document) -> Document:
+    """Return a label selector with its fields in Go's order and sorted labels; empty fields are omitted."""
+    expressions = [
+        {name: each[name] for name in ("key", "operator", "values") if name in each}
+        for each in parts(selector, "matchExpressions")
+    ]
+    shown = {"matchLabels": dict(sorted(part(selector, "matchLabels").items())), "matchExpressions": expressions}
+    return {name: value for name, value in shown.items() if value}
 
 
 _ALTERNATIVES = ("JSONSchemaPropsOrArray", "JSONSchemaPropsOrBool", "JSONSchemaPropsOrStringArray")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from bayplan.apiserver.codec.shape import Emptied
 from bayplan.apiserver.model.errors import (
     Cause,
     duplicate,
@@ -280,6 +281,14 @@ _NOT_EPHEMERAL = (
 """Fields that ephemeral containers must not have, in the order of Go's struct."""
 
 
+def _is_set(container: Document, name: str) -> bool:
+    """Return whether a field is not Go's zero value: pointers, lists and maps count as set even if they are empty."""
+    if isinstance(container, Emptied) and name in container.empties:
+        return True
+    value = container.get(name)
+    return bool(value) or isinstance(value, Emptied) or (name != "resources" and value is not None)
+
+
 def _ephemeral_containers(spec: Document, path: str, pod: PodContext, out: Causes) -> None:
     others = {str(each.get("name")) for name in ("containers", "initContainers") for each in parts(spec, name)}
     names, detail = set(others), "cannot be set for an Ephemeral Container"
@@ -292,10 +301,7 @@ def _ephemeral_containers(spec: Document, path: str, pod: PodContext, out: Cause
         target = container.get("targetContainerName")
         if target and target not in others:
             out.append(Cause("FieldValueNotFound", f"Not found: {quote(str(target))}", f"{here}.targetContainerName"))
-        for unfit in _NOT_EPHEMERAL:
-            # Pointers count as set even if they point to an empty value; `resources` is no pointer.
-            if container.get(unfit) or (unfit != "resources" and container.get(unfit) is not None):
-                out.append(forbidden_value(f"{here}.{unfit}", detail))
+        out.extend(forbidden_value(f"{here}.{unfit}", detail) for unfit in _NOT_EPHEMERAL if _is_set(container, unfit))
         for number, mount in enumerate(parts(container, "volumeMounts")):
             for field_name in ("subPath", "subPathExpr"):
                 if mount.get(field_name):

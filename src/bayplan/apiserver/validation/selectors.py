@@ -5,6 +5,7 @@ from __future__ import annotations
 from bayplan.apiserver.model.errors import forbidden_value, invalid_value, required
 from bayplan.apiserver.validation.engine import Causes, Rule, each, field, items, table, under, value
 from bayplan.apiserver.validation.formats import label_value, labels, qualified_name
+from bayplan.apiserver.validation.internal_json import ordered_selector
 from bayplan.base.go_text.json import json_text
 from bayplan.base.plain_data import Document, parts, texts
 from bayplan.objects.names import check_dns1123_subdomain, check_label_value, check_qualified_name
@@ -138,7 +139,5 @@ NODE_SELECTOR = node_selector()
 
 
 def shown_selector(selector: object) -> str:
-    """Return a label selector as Go encodes it in JSON: with sorted labels."""
-    if not isinstance(selector, dict) or not isinstance(selector.get("matchLabels"), dict):
-        return json_text(selector)
-    return json_text({**selector, "matchLabels": dict(sorted(selector["matchLabels"].items()))})
+    """Return a label selector as Go encodes it in JSON: labels first, sorted."""
+    return json_text(ordered_selector(selector) if isinstance(selector, dict) else selector)
