@@ -25,6 +25,9 @@ _TIMESTAMP = re.compile(
     r"| [0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}(?:\.[0-9]+)?)?"
 )
 _DIGITS = "0123456789"
+_END = "\n...\n"
+"""The end marker of a document. The text of a value is on the line of its key, or indented."""
+
 _NUMBER = re.compile(r"[0-9]*")
 
 
@@ -32,7 +35,9 @@ def encode_yaml(value: object) -> bytes:
     """Return a JSON value as YAML."""
     text: str = yaml.serialize(_node(value), Dumper=cast("Any", _Dumper), allow_unicode=True)
     # libyaml ends a document with a marker after a text that keeps its last line breaks; go-yaml does not.
-    return text.removesuffix("...\n").encode()
+    if text.endswith(_END):
+        text = text[: 1 - len(_END)]
+    return text.encode()
 
 
 class _Dumper(getattr(yaml, "CDumper", yaml.Dumper)):  # type: ignore[misc]
