@@ -58,6 +58,37 @@ _SKIPPED = "after skipping PEM blocks of the following types: "
             _pem("CERTIFICATE", "AAAA"), _pem("RSA PRIVATE KEY"), ["x509: malformed certificate"], id="no DER"
         ),
         pytest.param(_pem("CERTIFICATE"), _pem("EC PARAMETERS") + _pem("EC PRIVATE KEY"), [], id="a pair"),
+        pytest.param(
+            "x\n" + _pem("CERTIFICATE", "Proc-Type: 4\nA: b\n\nMA\r\n A=").replace("\n", " \t\r\n"),
+            _pem("PRIVATE KEY"),
+            [],
+            id="headers, spaces and other line breaks",
+        ),
+        pytest.param("-----BEGIN A-----\n" + _pem("CERTIFICATE"), _pem("PRIVATE KEY"), [], id="a block without an end"),
+        pytest.param(
+            _pem("CERTIFICATE").replace("END CERTIFICATE", "END X"),
+            _pem("PRIVATE KEY"),
+            ["tls: failed to find any PEM data in certificate input"],
+            id="an end of another type",
+        ),
+        pytest.param(
+            _pem("CERTIFICATE"),
+            "-----BEGIN PRIVATE KEY-----\nA: b\n-----END PRIVATE KEY-----\n",
+            ["tls: failed to find any PEM data in key input"],
+            id="headers alone",
+        ),
+        pytest.param(
+            "-----BEGIN A-----\n" * 50_000,
+            "-----BEGIN A-----\n" + "a:\n" * 200_000,
+            ["tls: failed to find any PEM data in certificate input"],
+            id="a megabyte of beginnings",
+        ),
+        pytest.param(
+            _pem("CERTIFICATE"),
+            _pem("PRIVATE KEY", "a:\n" * 200_000),
+            [],
+            id="a megabyte of headers",
+        ),
     ],
 )
 def test_an_unusable_pair_causes_a_warning(certificate: str, key: str, want: list[str]) -> None:

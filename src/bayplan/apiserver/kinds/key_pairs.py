@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from bayplan.base.plain_data import Document, part
 
 _TYPE = "kubernetes.io/tls"
-_BLOCK = re.compile(rb"^-----BEGIN ([^\n-]+)-----[ \t]*\r?\n(.*?)-----END \1-----[ \t]*\r?$", re.DOTALL | re.MULTILINE)
-_HEADER = re.compile(rb"[^:\n]+:[^\n]*\n")
+_BEGIN, _DASHES = b"-----BEGIN ", b"-----"
+_END = re.compile(rb"\n-----END ([^\n]*)")
 _CERTIFICATE, _KEY = "CERTIFICATE", "PRIVATE KEY"
 _SEQUENCE = 0x30
 
@@ -35,18 +35,39 @@ def _decoded(value: object) -> bytes:
 
 
 def _blocks(text: bytes) -> list[tuple[str, bytes]]:
-    """Return the type and content of each PEM block of a text. Blocks that cannot be decoded are skipped."""
-    found = []
-    for match in _BLOCK.finditer(text):
-        body = match[2]
-        while header := _HEADER.match(body):
-            body = body[header.end() :]
-        try:
-            content = base64.b64decode(b"".join(body.split()), validate=True)
-        except binascii.Error:
-            continue
-        found.append((match[1].decode(errors="replace"), content))
+    """Return the type and content of each PEM block of a text. Blocks that cannot be decoded are skipped.
+
+    Like Go, look for the last beginning before each end, which takes time linear in the length of the text.
+    """
+    found, start = [], 0
+    for end in _END.finditer(text):
+        begin = text.rfind(_BEGIN, start, end.start())
+        if begin == start or (begin > start and text[begin - 1 : begin] == b"\n"):
+            block = _block(text[begin + len(_BEGIN) : end.start() + 1], end[1])
+            if block is not None:
+                found.append(block)
+        start = end.start(1)
     return found
+
+
+def _block(text: bytes, end: bytes) -> tuple[str, bytes] | None:
+    """Return the type and content of a PEM block, given the texts after BEGIN and after END; None if it is invalid."""
+    first, *lines = text.split(b"\n")
+    title = _stripped(first)
+    if not title.endswith(_DASHES) or _stripped(end) != title:
+        return None
+    headers = next((number for number, line in enumerate(lines) if b":" not in line), 0)
+    if headers and headers == len(lines) - 1:
+        return None  # An empty line must follow headers.
+    try:
+        content = base64.b64decode(b"".join(lines[headers:]).translate(None, b" \t\r"), validate=True)
+    except binascii.Error:
+        return None
+    return title.removesuffix(_DASHES).decode(errors="replace"), content
+
+
+def _stripped(line: bytes) -> bytes:
+    return line.removesuffix(b"\r").rstrip(b" \t")
 
 
 def _problem(certificate: bytes, key: bytes) -> str:
