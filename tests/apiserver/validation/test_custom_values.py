@@ -82,6 +82,25 @@ KEYED: Document = {
             {**INT, "multipleOf": 4}, 6, "x: Invalid value: 6: x in body should be a multiple of 4", id="no multiple"
         ),
         pytest.param(
+            {**INT, "multipleOf": 2},
+            2**53 + 1,
+            "x: Invalid value: 9007199254740993: x in body should be a multiple of 2",
+            id="no multiple, and more than a double holds",
+        ),
+        pytest.param(
+            {"type": "number", "multipleOf": 1e-300},
+            1e300,
+            "x: Invalid value: 1e+300: x in body should be a multiple of 1e-300",
+            id="a multiple that overflows",
+        ),
+        pytest.param({"type": "number", "multipleOf": 0.1}, 0.3, "", id="a multiple of a fraction"),
+        pytest.param(
+            {"type": "number", "multipleOf": -1.0},
+            2.5,
+            "x: Invalid value: -1: factor MultipleOf declared for x must be positive: -1",
+            id="a factor that is not positive",
+        ),
+        pytest.param(
             {**INT, "format": "int32"},
             2**31,
             '<nil>: Invalid value: "": Checked value must be of type integer with format int32 in x',

@@ -331,6 +331,10 @@ def _check_text(schema: Document, value: str, path: str, work: _Work) -> list[Ca
     return []
 
 
+_MAX_EXACT = 2**53 - 1
+"""The largest number up to which doubles hold all integers."""
+
+
 def _check_number(schema: Document, value: float, path: str) -> list[Cause]:
     causes: list[Cause] = []
     bound = _BOUNDS.get(str(schema.get("format")))
@@ -339,14 +343,9 @@ def _check_number(schema: Document, value: float, path: str) -> list[Cause]:
         kind = "(default format)" if bound is None else f"with format {schema.get('format')}"
         causes.append(_without_path(f"Checked value must be of type {schema.get('type')} {kind} in {path}"))
     factor, most, least = (_number(schema.get(name)) for name in ("multipleOf", "maximum", "minimum"))
-    if factor is not None and isinstance(value, int):
-        factor = int(factor)  # Upstream converts the factor to the type of the value.
-        if factor <= 0:
-            text = f"Invalid value: {factor}: factor MultipleOf declared for {path} must be positive: {factor}"
-            causes.append(Cause("FieldValueInvalid", text, path))
-            factor = None
-    if factor and not math.isclose(value / factor, round(value / factor), rel_tol=1e-12, abs_tol=1e-12):
-        causes += _invalid(path, value, f"should be a multiple of {_plain(factor)}")
+    if factor is not None:
+        # Upstream converts the factor to the type of the value.
+        causes += _check_multiple(value, int(factor) if isinstance(value, int) else factor, path)
     for limit, exclusive, breaks, above, at in (
         (most, "exclusiveMaximum", _exceeds, "less than", "less than or equal to"),
         (least, "exclusiveMinimum", _falls_below, "greater than", "greater than or equal to"),
@@ -355,6 +354,20 @@ def _check_number(schema: Document, value: float, path: str) -> list[Cause]:
         if limit is not None and breaks(value, limit, strict):
             causes += _invalid(path, value, f"should be {above if strict else at} {_plain(limit)}")
     return causes
+
+
+def _check_multiple(value: float, factor: float, path: str) -> list[Cause]:
+    if factor <= 0:
+        shown = _plain(factor)
+        text = f"Invalid value: {shown}: factor MultipleOf declared for {path} must be positive: {shown}"
+        return [Cause("FieldValueInvalid", text, path)]
+    if isinstance(value, int):
+        fine = value % factor == 0
+    else:
+        # Like Go, multiply by the reciprocal of a small factor; the product can be infinite.
+        ratio = 1 / factor * value if factor < 1 else value / factor
+        fine = abs(ratio) <= _MAX_EXACT and math.isclose(ratio, round(ratio), rel_tol=1e-9)
+    return [] if fine else _invalid(path, value, f"should be a multiple of {_plain(factor)}")
 
 
 def _exceeds(value: float, limit: float, strict: bool) -> bool:
