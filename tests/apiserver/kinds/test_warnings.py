@@ -58,6 +58,11 @@ def _pod(container: Document | None = None, annotations: Document | None = None,
             id="half a byte",
         ),
         pytest.param(
+            _pod({"resources": {"requests": {"memory": "9000000Gi"}}}),
+            'spec.containers[0].resources.requests[memory]: fractional byte value "9000000Gi" is invalid, must be an integer',
+            id="more bytes than thousandths of which fit into an int64",
+        ),
+        pytest.param(
             _pod(annotations={"scheduler.alpha.kubernetes.io/critical-pod": ""}),
             "metadata.annotations[scheduler.alpha.kubernetes.io/critical-pod]: non-functional in v1.16+; "
             'use the "priorityClassName" field instead',

@@ -221,7 +221,9 @@ def _repeated(items: Iterable[Document], name: str, field: str) -> Iterator[str]
 
 
 _WHOLE = ("Ki", "Mi", "Gi")
-"""The usual suffixes of bytes. Upstream writes them only for whole numbers, which hardly ever overflow."""
+_MAX_LENGTH = 8
+"""The usual suffixes of bytes, which upstream writes only for whole numbers, and the length up to which no number with
+one of them overflows: 999,999 GiB are fewer than 2^63 thousandths of a byte."""
 
 
 def byte_warnings(amounts: Document, field: str, names: Iterable[str] = _BYTES) -> Iterator[str]:
@@ -229,7 +231,8 @@ def byte_warnings(amounts: Document, field: str, names: Iterable[str] = _BYTES) 
     for name in names:
         amount = str(amounts.get(name) or "0")
         # Upstream's number of thousandths overflows for large amounts, which then get the warning, too.
-        if not amount.endswith(_WHOLE) and amount_of(amount).milli_value() % 1000:
+        is_whole = amount.endswith(_WHOLE) and len(amount) <= _MAX_LENGTH
+        if not is_whole and amount_of(amount).milli_value() % 1000:
             yield f"{field}[{name}]: fractional byte value {quote(amount)} is invalid, must be an integer"
 
 
