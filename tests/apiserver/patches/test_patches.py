@@ -209,6 +209,12 @@ def test_strategic_merge_follows_keys_and_directives(old: Document, patch: Docum
             "expected a []interface {}, but received a string",
             id="an order that is not a list",
         ),
+        pytest.param(
+            deployment(**{"$setElementOrder/containers": [{"name": "x"}, 1]}),
+            500,
+            "value for key 1 is not a map",
+            id="an order with an item that is not a map",
+        ),
     ],
 )
 def test_invalid_strategic_patches_are_refused(patch: Document, code: int, want: str) -> None:

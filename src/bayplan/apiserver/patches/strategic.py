@@ -311,14 +311,12 @@ def _merge_ordered(facts: TypeFacts, out: Document, name: str, patch: Document) 
 
 def _check_maps(facts: FieldFacts, merged: list[object], order: list[object]) -> None:
     """Raise if the search for an item of a merged list meets an item of the order that is not a map."""
-    if not facts.merge_key or all(isinstance(each, dict) for each in order):
+    first = next((index for index, each in enumerate(order) if not isinstance(each, dict)), None)
+    if not facts.merge_key or first is None:
         return
-    for item in merged:
-        for index, each in enumerate(order):
-            if not isinstance(each, dict):
-                raise StrategicPatchError(f"value for key {index} is not a map")
-            if _identity(facts, each) == _identity(facts, item):
-                break
+    before = {_identity(facts, each) for each in order[:first]}
+    if any(_identity(facts, item) not in before for item in merged):
+        raise StrategicPatchError(f"value for key {first} is not a map")
 
 
 def _check_order(facts: FieldFacts, changes: list[object], order: list[object]) -> None:
