@@ -298,7 +298,7 @@ async def _read_body(headers: dict[str, str], receive: Receive) -> bytes:
     """Return the whole body of a request.
 
     Raises:
-        ApiError: the body is too large or compressed.
+        ApiError: the body is too large.
         _ClientGone: the client disconnected before the end of the body.
     """
     length = headers.get("content-length", "")
