@@ -91,8 +91,7 @@ def read_yaml(text: bytes) -> tuple[JsonNode, str | None]:
         tree = json_tree(evaluator.value(root)) if root is not None else None
     except RecursionError:
         raise GoYamlError("yaml: exceeded max depth of 10000") from None
-    complaints = evaluator.complaints
-    return tree, ("yaml: unmarshal errors:\n  " + "\n  ".join(complaints) if complaints else None)
+    return tree, evaluator.complaint or None
 
 
 def _first_document(text: bytes) -> Node | None:
@@ -269,7 +268,7 @@ def _construct(node: Node, careful: bool) -> Parsed:
         value = evaluator.value(node)
     if evaluator.problem is not None:
         raise YamlError(*evaluator.problem)
-    return Parsed(plain(value), line, evaluator.duplicates, item_lines)
+    return Parsed(plain(value), line, evaluator.duplicates, item_lines, complaint=evaluator.complaint)
 
 
 def _item_lines(node: Node) -> list[int]:

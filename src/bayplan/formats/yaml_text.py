@@ -45,6 +45,8 @@ class Parsed(msgspec.Struct):
         duplicates: (line, key) of keys that occur more than once in a mapping.
         item_lines: the lines on which the elements of a top-level list `items` start, counted from 0.
         raw: the value as compact JSON if it is available, or None.
+        complaint: the error of go-yaml's strict decoding about keys that are set twice, also by merge keys; "" if there
+            is none.
     """
 
     value: object
@@ -52,6 +54,7 @@ class Parsed(msgspec.Struct):
     duplicates: list[tuple[int, str]] = msgspec.field(default_factory=list)
     item_lines: list[int] = msgspec.field(default_factory=list)
     raw: bytes | None = None
+    complaint: str = ""
 
 
 def parse(text: str) -> Iterator[Parsed]:

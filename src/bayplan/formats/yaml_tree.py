@@ -34,16 +34,20 @@ class Evaluator:
         problem: what makes the document invalid, in the words of Bayplan's errors, and the line; None if it is valid.
             It is set without an exception if only the conversion to JSON will fail.
         duplicates: (line, key) of keys that an object has twice, without those of merged objects.
-        complaints: go-yaml's messages about keys that are set twice.
     """
 
     def __init__(self) -> None:
         self.problem: tuple[str, int] | None = None
         self.duplicates: list[tuple[int, str]] = []
-        self.complaints: list[str] = []
+        self._complaints: list[str] = []
         self._seen: set[int] = set()
         self._reads = 0
         self._alias_reads = 0
+
+    @property
+    def complaint(self) -> str:
+        """The error of go-yaml's strict decoding about keys that are set twice; "" if there is none."""
+        return "yaml: unmarshal errors:\n  " + "\n  ".join(self._complaints) if self._complaints else ""
 
     def value(self, node: Node, *, aliased: bool = False) -> Value:
         """Return the value of a node.
@@ -100,7 +104,7 @@ class Evaluator:
             identity = (_key_type(key), repr(key))
             if identity in out:
                 line = value_node.start_mark.line + 1
-                self.complaints.append(f"line {line}: key {_go_syntax(key)} already set in map")
+                self._complaints.append(f"line {line}: key {_go_syntax(key)} already set in map")
             out[identity] = (key, value)
         self.duplicates += duplicates
 

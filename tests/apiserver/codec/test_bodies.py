@@ -34,6 +34,23 @@ def test_duplicate_yaml_keys_are_reported_with_lines() -> None:
 @pytest.mark.parametrize(
     ("text", "want"),
     [
+        pytest.param("a: 1\n<<: {a: 2}", ['line 2: key "a" already set in map'], id="a merge key"),
+        pytest.param("1: a\n'1': b", [], id="a number and a text, which only JSON cannot distinguish"),
+        pytest.param("a: &x {p: 1, p: 2}\nb: *x", ['line 1: key "p" already set in map'] * 2, id="an alias"),
+    ],
+)
+def test_only_keys_that_go_yaml_sets_twice_are_reported(text: str, want: list[str]) -> None:
+    assert parse_yaml(text.encode()).duplicates == ["yaml: unmarshal errors:\n  " + "\n  ".join(want)][: len(want)]
+
+
+def test_yaml_with_many_duplicate_keys_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(bodies, "read_yaml")
+    assert parse_yaml(b"a: 1\n" * 3).value == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
         pytest.param("", "unexpected end of JSON input", id="nothing"),
         pytest.param("{nope", "invalid character 'n' looking for beginning of object key string", id="a bare key"),
         pytest.param('{"a" 1}', "invalid character '1' after object key", id="no colon"),

@@ -165,8 +165,8 @@ def parse_yaml(data: bytes) -> Parsed:
         raise BodyError(_yaml_problem(data) or f"yaml: {problem}") from problem
     if not documents:
         return Parsed(None, [])
-    complaint = _yaml_complaint(data) if documents[0].duplicates else ""
-    return Parsed(documents[0].value, [complaint] if complaint else [])
+    first = documents[0]
+    return Parsed(first.value, [first.complaint] if first.complaint else [])
 
 
 def _yaml_problem(data: bytes) -> str:
@@ -176,14 +176,6 @@ def _yaml_problem(data: bytes) -> str:
     except GoYamlError as problem:
         return str(problem)
     return ""
-
-
-def _yaml_complaint(data: bytes) -> str:
-    """Return the error of go-yaml's strict decoding about repeated keys, or "" if there is none."""
-    try:
-        return read_yaml(data)[1] or ""
-    except GoYamlError:
-        return ""
 
 
 def _depth(data: bytes) -> int:
