@@ -48,6 +48,8 @@ def check(text: str) -> None:
         pytest.param("a: yes", False, id="words that are booleans to kubectl"),
         pytest.param("a: 'yes'", False, id="and what looks like them"),
         pytest.param("on: b", False, id="words as keys"),
+        pytest.param("1: a\ntrue: b", False, id="keys that Python does not distinguish"),
+        pytest.param("2: a\n2.0: b", False, id="equal numbers as keys"),
         pytest.param("a: 0777", False, id="octal"),
         pytest.param("a: 1_000", False, id="underscores"),
         pytest.param("a: 1.5", False, id="floats"),

@@ -3,7 +3,7 @@
 ryaml (serde-yaml, a translation of libyaml to Rust) parses two to three times as fast as PyYAML's C composer, but
 resolves plain scalars by YAML 1.2. Its result is used only if both dialects must agree: no merge keys, tags, directives
 or infinities, and nothing in the result that kubectl could have read differently (`0777`, `yes` and `1_000` as strings,
-floats, integers beyond 64 bits, keys that were floats). In all other cases, and if ryaml rejects the text,
+floats, integers beyond 64 bits, keys that were numbers or booleans). In all other cases, and if ryaml rejects the text,
 `bayplan.formats.yaml_nodes` parses it, which is always right and needs only PyYAML. A test checks that both agree.
 """
 
@@ -33,8 +33,9 @@ _TAG = re.compile(r"(?:\A|[\s,:\[{])!")
 # too little.
 _WORDS = "[yYnN]|[yY]es|YES|[nN]o|NO|[oO]n|ON|[oO]ff|OFF"
 _NUMBERS = "[-+]?(?:0[0-9_xXoObB]|[0-9.eE+-]*_)[0-9a-fA-F_.eE+-]*"
-_ODD_KEYS = "-?[0-9]+[.eE][0-9.eE+-]*|-?[0-9]{19,}"
-_DOUBTFUL = re.compile(rf'"(?=[yYnNoO0-9.+_-])(?:(?:{_WORDS}|{_NUMBERS})"|(?:{_ODD_KEYS})":)'.encode())
+# In Python, the keys 1, 1.0 and True are one key, of which only the first spelling is left.
+_ODD_KEYS = "-?[0-9]+(?:[.eE][0-9.eE+-]*)?|true|false"
+_DOUBTFUL = re.compile(rf'"(?=[yYnNoOtf0-9.+_-])(?:(?:{_WORDS}|{_NUMBERS})"|(?:{_ODD_KEYS})":)'.encode())
 _LONG_INTEGER = re.compile(rb"[:\[,](?=[-1-9])-?[0-9]{19}")
 _TO_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 
