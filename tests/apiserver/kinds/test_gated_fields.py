@@ -40,6 +40,13 @@ BUNDLE: Document = {"projected": {"sources": [{"secret": {}}, {"clusterTrustBund
             {"spec": {"devices": [{"attributes": {"a": {"int": 1}}}]}},
             id="dropped from the values of maps",
         ),
+        pytest.param(
+            "pods",
+            {"spec": {"containers": [{"lifecycle": {"stopSignal": "SIGTERM"}}, {"lifecycle": {}}, {"name": "c"}]}},
+            None,
+            {"spec": {"containers": [{}, {"lifecycle": {}}, {"name": "c"}]}},
+            id="dropped with the lifecycle that held nothing else",
+        ),
     ],
 )
 def test_fields_of_disabled_feature_gates_are_dropped_unless_already_set(

@@ -5,8 +5,6 @@ Source: the functions dropDisabledFields and the strategies of v1.36.3, and the 
 
 from __future__ import annotations
 
-from typing import cast
-
 from bayplan.apiserver.kinds.spec_cache import CachedSpec
 from bayplan.base.plain_data import Document
 
@@ -71,20 +69,6 @@ def drop_gated_fields(table: str, new: Document, old: Document | None) -> None:
             changed = _without(new, path)
             if isinstance(changed, dict):
                 new.update(changed)
-            if path[-1] == _STOP_SIGNAL and _holds(new, path[:-1]):
-                new.update(cast("Document", _without_empty(new, path[:-1])))
-
-
-def _without_empty(value: object, path: tuple[str, ...]) -> object:
-    """Return a copy of a value without the empty documents at a path."""
-    name, *rest = path
-    if name == "[]" and isinstance(value, list):
-        return [_without_empty(each, tuple(rest)) for each in value]
-    if not isinstance(value, dict) or name not in value:
-        return value
-    if not rest and not value[name]:
-        return {key: item for key, item in value.items() if key != name}
-    return {**value, name: _without_empty(value[name], tuple(rest))} if rest else value
 
 
 def _holds(value: object, path: tuple[str, ...]) -> bool:
@@ -103,7 +87,10 @@ def _holds(value: object, path: tuple[str, ...]) -> bool:
 
 
 def _without(value: object, path: tuple[str, ...]) -> object:
-    """Return a copy of a value without the field at a path. Parts without the field are shared."""
+    """Return a copy of a value without the field at a path. Parts without the field are shared.
+
+    A lifecycle of which only the stop signal was set is removed as a whole.
+    """
     name, *rest = path
     if name == "[]" and isinstance(value, list):
         return [_without(each, tuple(rest)) for each in value]
@@ -113,4 +100,7 @@ def _without(value: object, path: tuple[str, ...]) -> object:
         return value
     if not rest:
         return {key: item for key, item in value.items() if key != name}
-    return {**value, name: _without(value[name], tuple(rest))}
+    inner = _without(value[name], tuple(rest))
+    if rest == [_STOP_SIGNAL] and not inner and value[name]:
+        return {key: item for key, item in value.items() if key != name}
+    return {**value, name: inner}
