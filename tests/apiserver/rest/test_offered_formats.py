@@ -153,3 +153,13 @@ def test_aggregated_discovery_is_only_json(path: str) -> None:
     status, media_type, body = answer(client, path, f"{binary},{JSON};{AGGREGATED},{JSON}")
     assert (status, media_type) == (200, f"{JSON};{AGGREGATED}")
     assert msgspec.json.decode(body)["kind"] == "APIGroupDiscoveryList"
+
+
+def test_control_characters_are_refused_in_yaml_also_in_errors() -> None:
+    client = Client()
+    document: Document = {"metadata": {"name": "m"}, "data": {"a": "\x7f"}}
+    assert client.post(MAPS, document).status == 201
+
+    for path, status in ((f"{MAPS}/m", 500), (f"{MAPS}/\x7f", 404)):
+        answer = client.get(path, "application/yaml")
+        assert (answer.status, "yaml: control characters are not allowed" in str(answer.body)) == (status, True)

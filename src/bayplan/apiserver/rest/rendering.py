@@ -49,8 +49,11 @@ def encode_document(document: Document, form: Form) -> bytes:
 
 
 def render_error(problem: ApiError, form: Form) -> bytes:
-    """Return an error as the body of a response."""
-    return encode_document(problem.status(), form)
+    """Return an error as the body of a response; if it cannot be encoded, the error about that, as upstream does."""
+    try:
+        return encode_document(problem.status(), form)
+    except ApiError as not_encoded:
+        return encode_document(not_encoded.status(), form)
 
 
 def render_item(backend: Backend, resource: Resource, item: Item, form: Form, include: str = INCLUDE) -> bytes:
