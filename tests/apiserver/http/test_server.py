@@ -173,3 +173,17 @@ def test_any_host_name_is_accepted_with_a_token() -> None:
     with serving(token="secret") as server:
         headers: dict[str, Any] = {"Host": "cluster.example", "Authorization": "Bearer secret"}
         assert ask(f"{server.url}/version", **headers)[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "want"),
+    [
+        pytest.param("/api/v1/pods%", 400, id="an escape without digits"),
+        pytest.param("/api/v1/%zz", 400, id="an escape with other letters"),
+        pytest.param("/api/v1/pod%73", 200, id="an escape"),
+        pytest.param("/api/v1/pods?limit=%zz&labelSelector=a;b", 200, id="malformed parameters, which Go ignores"),
+    ],
+)
+def test_malformed_escapes_in_paths_are_bad_requests(path: str, want: int) -> None:
+    with serving() as server:
+        assert ask(server.url + path)[0] == want
