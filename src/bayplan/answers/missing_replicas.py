@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from bayplan.answers.copies import Template, admission_of
 from bayplan.answers.question_cluster import QuestionCluster
-from bayplan.answers.workloads import Workload, find_workload, workload_of
+from bayplan.answers.workloads import Found, find_workload, workload_of
 from bayplan.base.counted_nouns import format_count
 from bayplan.base.errors import InputError
+from bayplan.cluster.admission import PodAdmission
 from bayplan.cluster.owned_pods import is_active, is_ready
 from bayplan.objects.pod import Pod
 from bayplan.objects.policy import LimitRange, ResourceQuota
-from bayplan.objects.workloads import DaemonSet, Deployment, Job, ReplicaSet, ReplicationController, StatefulSet
+from bayplan.objects.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
 
 
 def missing_replicas(text: str, cluster: QuestionCluster) -> str:
@@ -21,15 +20,46 @@ def missing_replicas(text: str, cluster: QuestionCluster) -> str:
         found = find_workload(text, cluster)
     except InputError:
         return ""
+    count = _missing_count(found)
+    return _sentence(found, count, cluster, admission_of(cluster, [found.namespace])) if count > 0 else ""
+
+
+def refused_replicas(cluster: QuestionCluster) -> list[str]:
+    """Return a sentence for each workload some of whose replicas a quota or a limit range refuses."""
+    limited = {item.metadata.namespace for kind in (ResourceQuota, LimitRange) for item in cluster.all(kind)}
+    if not limited:
+        return []
+    pods: dict[tuple[str, str, str], list[Pod]] = {}
+    for pod in cluster.all(Pod):
+        if pod.metadata.namespace in limited and is_active(pod):
+            pods.setdefault((pod.metadata.namespace, *workload_of(pod, cluster)), []).append(pod)
+    # Counting the usage of quotas reads all pods, so do it once.
+    admission = admission_of(cluster, sorted(limited))
+    sentences = []
+    for struct in (Deployment, StatefulSet, ReplicaSet, ReplicationController):
+        for item in cluster.all(struct):
+            namespace, name, kind = item.metadata.namespace, item.metadata.name, struct.__name__
+            found = Found(kind, namespace, name, item, pods.get((namespace, kind, name), ()))
+            count = _missing_count(found)
+            if namespace in limited and item.metadata.controller() is None and count > 0:
+                sentences.append(_sentence(found, count, cluster, admission))
+    return [sentence for sentence in sentences if ": forbidden" in sentence]
+
+
+def _missing_count(found: Found) -> int:
+    """Return how many more replicas a workload specifies than it has; 0 if its object is unknown."""
     item = found.item
-    if not isinstance(item, Workload) or isinstance(item, DaemonSet | Job):
-        return ""
-    missing = (1 if item.spec.replicas is None else item.spec.replicas) - len(found.pods)
-    if missing <= 0:
-        return ""
-    lacking = f"{format_count(missing, 'replica')} of {found.label} {'was' if missing == 1 else 'were'} never created"
+    if not isinstance(item, Deployment | StatefulSet | ReplicaSet | ReplicationController):
+        return 0
+    return (1 if item.spec.replicas is None else item.spec.replicas) - len(found.pods)
+
+
+def _sentence(found: Found, count: int, cluster: QuestionCluster, admission: PodAdmission) -> str:
+    """Return that `count` replicas of a workload do not exist, and why if that is known."""
+    item = found.item
+    lacking = f"{format_count(count, 'replica')} of {found.label} {'was' if count == 1 else 'were'} never created"
     try:
-        refusal = _refusal(Template(found, cluster), cluster, found.namespace)
+        refusal = _refusal(Template(found, cluster), admission)
     except InputError as problem:
         # Admission refuses the template, or the workload has no pod whose claims could be copied.
         refusal = problem.got if problem.got.startswith("forbidden") else ""
@@ -39,38 +69,12 @@ def missing_replicas(text: str, cluster: QuestionCluster) -> str:
     return f"{lacking}: {refusal}" if refusal else lacking
 
 
-def refused_replicas(cluster: QuestionCluster) -> list[str]:
-    """Return a sentence for each workload some of whose replicas a quota or a limit range refuses."""
-    limited = {item.metadata.namespace for kind in (ResourceQuota, LimitRange) for item in cluster.all(kind)}
-    if not limited:
-        return []
-    pods = Counter(
-        (pod.metadata.namespace, *workload_of(pod, cluster))
-        for pod in cluster.all(Pod)
-        if pod.metadata.namespace in limited and is_active(pod)
-    )
-    found = []
-    workloads: list[Deployment | StatefulSet | ReplicaSet | ReplicationController] = [
-        *cluster.all(Deployment),
-        *cluster.all(StatefulSet),
-        *cluster.all(ReplicaSet),
-        *cluster.all(ReplicationController),
-    ]
-    for item in workloads:
-        namespace, name, kind = item.metadata.namespace, item.metadata.name, type(item).__name__
-        wanted = 1 if item.spec.replicas is None else item.spec.replicas
-        if namespace in limited and item.metadata.controller() is None and pods[namespace, kind, name] < wanted:
-            sentence = missing_replicas(f"{kind.lower()}/{namespace}/{name}", cluster)
-            found += [sentence] if ": forbidden" in sentence else []
-    return found
-
-
-def _refusal(template: Template, cluster: QuestionCluster, namespace: str) -> str:
+def _refusal(template: Template, admission: PodAdmission) -> str:
     """Return why admission refuses the next replica; "" if it admits it."""
     pod = template.next()[-1]
     assert isinstance(pod, Pod)
     try:
-        admission_of(cluster, [namespace]).charge(pod)
+        admission.policies.check(pod)
     except InputError as refused:
         return refused.got
     return ""

@@ -105,19 +105,29 @@ class NamespacePolicies:
         Raises:
             InputError: the pod exceeds a quota.
         """
+        usage, namespace = self.check(pod), pod.metadata.namespace
+        if usage is not None:
+            self._put(self._in_use(namespace), pod.key, namespace, usage)
+
+    def check(self, pod: Pod) -> Usage | None:
+        """Return the usage of a new pod, or None if its namespace has no quotas.
+
+        Raises:
+            InputError: the pod exceeds a quota.
+        """
         if self._limits is None:
             self._read()
         quotas = self._quotas.get(pod.metadata.namespace)
         if not quotas:
-            return
+            return None
         namespace = pod.metadata.namespace
-        usages = self._in_use(namespace)
+        self._in_use(namespace)
         totals = self._totals[namespace]
         usage = pod_usage(_amounts_of(pod))
         problem = check_quotas([replace(each, used=totals[each.name]) for each in quotas], usage, None).problem
         if problem:
             raise PodForbidden(f"Pod {pod.key}", got=f"forbidden: {problem}")
-        self._put(usages, pod.key, namespace, usage)
+        return usage
 
     def _in_use(self, namespace: str) -> dict[str, Usage]:
         """Return the usage of a namespace's pods, by key. If it is not cached, compute it and the totals of the quotas."""
