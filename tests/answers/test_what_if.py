@@ -285,21 +285,39 @@ def test_uncordoning_removes_the_cordon_taint() -> None:
     assert [(each.pod, each.after) for each in answer.differences] == [("default/big", "n9")]
 
 
+QUOTA = make_object(
+    {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "team", "namespace": "default"},
+        "spec": {"hard": {"pods": "4"}},
+    }
+)
+
+
 def test_scaling_creates_only_the_replicas_that_a_quota_admits() -> None:
-    quota = make_object(
-        {
-            "apiVersion": "v1",
-            "kind": "ResourceQuota",
-            "metadata": {"name": "team", "namespace": "default"},
-            "spec": {"hard": {"pods": "4"}},
-        }
-    )
-    answer = what_if(cluster_of(*NODES, *WEB, quota), [parse_change("scale=web:6")])
+    answer = what_if(cluster_of(*NODES, *WEB, QUOTA), [parse_change("scale=web:6")])
     assert answer.counts["new"] == 1
     assert (
         "2 new replicas of replicaset/default/web are never created: "
         "forbidden: exceeded quota: team, requested: pods=1, used: pods=4, limited: pods=4"
     ) in answer.assumptions
+
+
+@pytest.mark.parametrize(
+    ("changes", "want"),
+    [
+        pytest.param(["scale=db:3"], 0, id="the quota is used up"),
+        pytest.param(["scale=web:1", "scale=db:3"], 2, id="an earlier change frees a part of it"),
+        pytest.param(["delete=web", "scale=db:6"], 3, id="an earlier change deletes a workload"),
+        pytest.param(["scale=web:2", "scale=db:2", "scale=web:4"], 1, id="earlier replicas use it"),
+        pytest.param(["scale=web:2", "scale=db:2", "scale=db:2"], 1, id="a change repeats an earlier one"),
+    ],
+)
+def test_scaling_counts_the_quota_that_earlier_changes_leave(changes: list[str], want: int) -> None:
+    db = running("db-0", "n2", owner="db").obj()
+    answer = what_if(cluster_of(*NODES, *WEB, db, QUOTA), [parse_change(change) for change in changes])
+    assert answer.counts["new"] == want
 
 
 def test_the_first_line_says_how_many_new_pods_are_pending() -> None:

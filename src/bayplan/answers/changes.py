@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from fnmatch import fnmatchcase
+from itertools import chain
 
 import msgspec
 from msgspec.structs import replace
@@ -19,10 +20,11 @@ from bayplan.answers.node_groups import ZONE
 from bayplan.answers.node_shapes import daemon_models, parse_shape, parse_taint
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.trial import Trial
-from bayplan.answers.workloads import find_workload
+from bayplan.answers.workloads import Found, find_workload
 from bayplan.base.counted_nouns import format_count, is_or_are
 from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
+from bayplan.cluster.admission import PodAdmission
 from bayplan.controllers.pod_ranking import rank_for_deletion
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
@@ -306,8 +308,7 @@ def _scale(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effec
             effect.gone[pod.key] = f"{change.target} is scaled down"
         return
     template, count = Template(found, cluster), wanted - len(present)
-    has_quota = found.namespace in quota_namespaces(cluster)
-    admission = admission_of(cluster, [found.namespace]) if has_quota else None
+    admission = _admission(found, trial, cluster, effect)
     for number in range(count):
         items = template.next()
         *_, copy = items
@@ -322,6 +323,16 @@ def _scale(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effec
                 return
         trial.add_all(items)
         effect.added[copy.key] = template.label
+
+
+def _admission(found: Found, trial: Trial, cluster: QuestionCluster, effect: Effect) -> PodAdmission | None:
+    """Return admission with what earlier changes leave of the quotas of a workload's namespace; None if it has no quotas."""
+    if found.namespace not in quota_namespaces(cluster):
+        return None
+    left = [pod for pod in cluster.all(Pod) if pod.key not in effect.gone]
+    # New replicas replace those of an earlier change of the same workload.
+    others = (trial.scheduler.pods.get(key) for key, label in effect.added.items() if label != found.label)
+    return admission_of(cluster, [found.namespace], chain(left, (pod for pod in others if pod is not None)))
 
 
 def _restart(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:

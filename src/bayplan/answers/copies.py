@@ -7,7 +7,7 @@ of a class that provisions volumes at once are bound to a volume that every node
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
@@ -274,8 +274,13 @@ class Template:
         self._next = 0
 
 
-def admission_of(cluster: QuestionCluster, namespaces: Sequence[str] = ()) -> PodAdmission:
-    """Return pod admission with a cluster's priority classes and limit ranges and, in `namespaces`, its quotas and their usage."""
+def admission_of(
+    cluster: QuestionCluster, namespaces: Sequence[str] = (), pods: Iterable[Pod] | None = None
+) -> PodAdmission:
+    """Return pod admission with a cluster's priority classes and limit ranges and, in `namespaces`, its quotas and their usage.
+
+    `pods`: the pods that use the quotas; by default those of the cluster.
+    """
     store = ObjectStore(RandomStreams(0).stream("questions.uids"))
     for item in (*cluster.all(PriorityClass), *cluster.all(LimitRange)):
         store.add(item, cluster.now_ns)
@@ -283,7 +288,7 @@ def admission_of(cluster: QuestionCluster, namespaces: Sequence[str] = ()) -> Po
         store.add(quota, cluster.now_ns)
     if namespaces and cluster.objects.get(ResourceQuota):
         wanted = frozenset(namespaces)
-        for pod in cluster.all(Pod):
+        for pod in cluster.all(Pod) if pods is None else pods:
             if pod.metadata.namespace in wanted:
                 store.add(pod, cluster.now_ns)
     return PodAdmission(store)
