@@ -136,7 +136,8 @@ def unblock(trial: Trial, pods: Sequence[Pod], catalogue: Sequence[Node] = (), *
         diagnosis = diagnose_pod(trial, waiting[0])
         ungated = with_spec(waiting[0], scheduling_gates=())
         searched = diagnose_pod(trial, ungated) if waiting[0].spec.scheduling_gates else diagnosis
-    search = _Search(trial, searched, pods, now.count, ShapeCatalogue(trial, catalogue))
+    ungating = tuple(gate_steps(waiting[0]))
+    search = _Search(trial, searched, pods, now.count, ShapeCatalogue(trial, catalogue), ungating)
     found = search.run()
     limits = search.limits
     if ADDED_AFFINITY in diagnosis.cause.summary:
@@ -178,15 +179,22 @@ class _Search:
 
     Args:
         trial: the cluster.
-        diagnosis: the first waiting pod without its gates, with the verdicts of all filters. A gated pod gets no node
-            before its gates are removed, so every trial removes them.
+        diagnosis: the first waiting pod without its gates, with the verdicts of all filters.
         pods: all pods in question.
         fit: the number of pods that fit without a change.
         shapes: the shapes of nodes that can be added.
+        ungating: the step that removes the gates of the first waiting pod, if it has any. It gets no node before, so every
+            trial includes this step.
     """
 
     def __init__(
-        self, trial: Trial, diagnosis: PodDiagnosis, pods: Sequence[Pod], fit: int, shapes: ShapeCatalogue
+        self,
+        trial: Trial,
+        diagnosis: PodDiagnosis,
+        pods: Sequence[Pod],
+        fit: int,
+        shapes: ShapeCatalogue,
+        ungating: tuple[Step, ...],
     ) -> None:
         self.limits: list[str] = []
         self._trial = trial
@@ -195,7 +203,7 @@ class _Search:
         self._fit = fit
         self._shapes = shapes
         self._budgets = DisruptionBudgets(trial.catalog)
-        self._ungating = tuple(gate_steps(pods[0]))
+        self._ungating = ungating
         self._steps: list[Step] = []
 
     def run(self) -> list[Suggestion]:
@@ -302,11 +310,8 @@ class _Search:
     @cached_property
     def _may_preempt(self) -> bool:
         """Return whether the pod may preempt any pod."""
-        spec = self._diagnosis.pod.spec
-        own = spec.priority or 0
-        return spec.preemption_policy != "Never" and any(
-            info.priority < own for info in self._trial.state.pods.values()
-        )
+        spec, lowest = self._diagnosis.pod.spec, self._trial.state.lowest_priority
+        return spec.preemption_policy != "Never" and lowest is not None and lowest < (spec.priority or 0)
 
     def _try_once(self, steps: Sequence[Step], *, preempts: bool) -> Suggestion | None:
         """Return a suggestion if these steps get another pod placed, and no pod of equal or higher priority loses its node."""
@@ -352,8 +357,10 @@ class _Search:
         self, steps: Sequence[Step], pods: Sequence[Pod], result: TrialResult, left: Sequence[str]
     ) -> Suggestion:
         trial = self._trial
+        node = next((each.node for each in result.placed if each.node and each.pod == self._diagnosis.pod.key), "")
+        nodes = [name for name in dict.fromkeys(map(trial.node_of, result.victims)) if name] or [node]
         kinds = [StepKind.EVICT if step.kind is StepKind.MOVE and left else step.kind for step in steps]
-        texts = [_text(step, kind, result, left) for step, kind in zip(steps, kinds, strict=True)]
+        texts = [_text(step, kind, result, left, nodes) for step, kind in zip(steps, kinds, strict=True)]
         risks = [step.risk or RISKS[kind] for step, kind in zip(steps, kinds, strict=True)]
         if result.victims and not any(step.preempts for step in steps):
             kinds.append(StepKind.EVICT)
@@ -369,7 +376,7 @@ class _Search:
             text=format_list(texts),
             risk="; ".join(dict.fromkeys(risks)),
             cost=round(min(sum(step.cost for step in steps) / len(steps) + (0.5 if len(texts) > 1 else 0.0), 1.0), 4),
-            node=next((each.node for each in result.placed if each.node and each.pod == self._diagnosis.pod.key), ""),
+            node=node,
             placed=result.count - self._fit,
             waiting=len(result.placed) - self._fit,
             moved=[each for each in result.displaced if each.node],
@@ -380,8 +387,8 @@ class _Search:
         )
 
 
-def _text(step: Step, kind: StepKind, result: TrialResult, left: Sequence[str]) -> str:
-    """Return a step in words, with the new nodes of the pods that it moves."""
+def _text(step: Step, kind: StepKind, result: TrialResult, left: Sequence[str], nodes: Sequence[str]) -> str:
+    """Return a step in words, with the new nodes of the pods that it moves, or the nodes on which the scheduler makes room."""
     if step.kind is StepKind.MOVE:
         moved = [f"{each.pod} to {each.node}" for each in result.displaced if each.node]
         shown = [*moved, *(f"{key} would be pending" for key in left)]
@@ -390,7 +397,7 @@ def _text(step: Step, kind: StepKind, result: TrialResult, left: Sequence[str]) 
             return f"evict {format_list(list(step.evicts[:SHOWN]), more=max(0, len(step.evicts) - SHOWN))} from {where}"
         return f"move {format_list(shown[:SHOWN], more=max(0, len(shown) - SHOWN))} (off {where})"
     if step.kind is StepKind.WAIT:
-        return preemption_text(result.victims, result.placed[0].node)
+        return preemption_text(result.victims, _named(nodes))
     return step.text
 
 
@@ -401,8 +408,8 @@ def preemption_text(victims: Sequence[str], node: str) -> str:
     return f"wait: the scheduler preempts {_named(victims)} on {node} by itself"
 
 
-def _named(pods: Sequence[str]) -> str:
-    return format_list(list(pods[:SHOWN]), more=max(0, len(pods) - SHOWN)) if pods else "others"
+def _named(names: Sequence[str]) -> str:
+    return format_list(list(names[:SHOWN]), more=max(0, len(names) - SHOWN))
 
 
 def _combine_well(first: Step, second: Step) -> bool:
