@@ -193,10 +193,10 @@ class Trial(InstantHost):
             # DynamicResources releases the devices of a claim that are on the wrong node.
             return True
         wanted = [each.pod.spec.priority or 0 for each in queued]
-        highest = max(wanted, default=None)
-        if highest is None:
+        if not wanted:
             return False
-        return min(wanted) < highest or any(info.priority < highest for info in self.state.pods.values())
+        lowest = self.state.lowest_priority
+        return min(wanted) < max(wanted) or (lowest is not None and lowest < max(wanted))
 
     def _take(self, report: CycleReport) -> None:
         key = key_of(report.pod)
