@@ -62,7 +62,7 @@ class NodeGroups:
             text = f"with {wanted} and {terms}"
         else:
             return ""
-        return text if len(text) <= _MAX_SELECTION else "that match its node selector and affinity"
+        return text if len(text) <= _MAX_SELECTION else "selected by its node selector and affinity"
 
     def only(self, rows: Bools) -> str:
         """Return a phrase for the only node of these rows: ``the only node that it may use, n1``."""
