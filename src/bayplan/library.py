@@ -365,7 +365,7 @@ class Cluster:
             try:
                 lives = self.find(target)
             except InputError:
-                missing = missing_replicas(target, self.questions())
+                missing = missing_replicas(target, self.questions(), only_if_all=True)
                 if not missing:
                     raise
                 got, hint = f"a workload without pods: {missing}", f"bayplan explain {target}"

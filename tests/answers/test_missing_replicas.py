@@ -38,6 +38,7 @@ def test_a_stateful_set_creates_its_next_pod_when_the_last_one_is_ready() -> Non
     cluster = cluster_of(node("a"), DB, FIRST)
     assert missing_replicas("statefulset/db", cluster) == want
     assert not refused_replicas(cluster)
+    assert not missing_replicas("statefulset/db", cluster, only_if_all=True)
 
 
 def test_replicas_that_a_quota_refuses_are_listed() -> None:

@@ -346,6 +346,18 @@ def test_a_workload_without_pods_is_explained(tmp_path: Path, capsys: pytest.Cap
     assert "\n2 replicas of deployment/default/web were never created: forbidden" in capsys.readouterr().out
 
 
+def test_a_short_name_never_hides_the_pods_of_a_workload_that_lacks_replicas(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "web.yaml"
+    path.write_text(REFUSED.replace('pods: "0"', 'pods: "2"').replace("replicas: 2", "replicas: 3"))
+    assert main(["explain", "deployment/web", str(path)]) == 0
+    assert capsys.readouterr().out.startswith("0 of 2 pods have a node, 2 are pending.")
+    for command, name in (("explain", "web"), ("unblock", "default/web")):
+        assert main([command, name, str(path)]) == 2
+        assert "or 'deployment/default/web'" in capsys.readouterr().err
+
+
 REFUSED = """
 apiVersion: v1
 kind: ResourceQuota

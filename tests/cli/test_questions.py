@@ -209,11 +209,9 @@ def test_json_output_has_rows_and_assumptions(run: Run, words: list[str], names:
         pytest.param(
             ["what-if", "resize=n1:cpu=lots", "DUMP"], "resize cpu: expected a quantity, got 'lots'", id="no quantity"
         ),
-        pytest.param(
-            ["capacity", "DUMP"], "expected WORKLOAD before the source, got only the source", id="no workload"
-        ),
+        pytest.param(["capacity", "DUMP"], "WORKLOAD: expected WORKLOAD and a source, got only", id="no workload"),
         *(
-            pytest.param([command, "DUMP"], "POD: expected POD before the source", id=f"no pod for {command}")
+            pytest.param([command, "DUMP"], "POD: expected POD and a source, got only", id=f"no pod for {command}")
             for command in ("explain", "unblock", "when")
         ),
         pytest.param(["explain", "elsewhere/web", "DUMP"], "try 'replicaset/default/web'", id="another namespace"),

@@ -14,14 +14,19 @@ from bayplan.objects.policy import LimitRange, ResourceQuota
 from bayplan.objects.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
 
 
-def missing_replicas(text: str, cluster: QuestionCluster) -> str:
-    """Return why replicas of a workload do not exist, in one sentence; "" if all exist, or the workload's object is unknown."""
+def missing_replicas(text: str, cluster: QuestionCluster, *, only_if_all: bool = False) -> str:
+    """Return why replicas of a workload do not exist, in one sentence; "" if all exist, or the workload's object is unknown.
+
+    `only_if_all`: whether to return "" if any replica exists.
+    """
     try:
         found = find_workload(text, cluster)
     except InputError:
         return ""
     count = _missing_count(found)
-    return _sentence(found, count, cluster, admission_of(cluster, [found.namespace])) if count > 0 else ""
+    if count <= 0 or (only_if_all and found.pods):
+        return ""
+    return _sentence(found, count, cluster, admission_of(cluster, [found.namespace]))
 
 
 def refused_replicas(cluster: QuestionCluster) -> list[str]:

@@ -313,7 +313,7 @@ def _without_pods(name: str, source: RunSource | None, cluster: Cluster, problem
     Raises:
         InputError: there is no such workload: the given error.
     """
-    missing = missing_replicas(name, cluster.questions())
+    missing = missing_replicas(name, cluster.questions(), only_if_all=True)
     if not missing:
         raise problem
     return Workload(source, [], missing, [], cluster.assumptions)

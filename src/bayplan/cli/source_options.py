@@ -73,7 +73,9 @@ def check_subject(name: str, text: str, options: SourceOptions) -> None:
     if options.paths or options.context or options.kubeconfig is not None:
         return
     if text.startswith(("http://", "https://")) or Path(text).exists():
-        raise InputError(name, got=f"only the source {text}", wanted=f"{name} before the source", hint=f"{name} {text}")
+        # A file or directory may have the name of the subject by chance.
+        got = f"only {text}, which is a file, directory or URL"
+        raise InputError(name, got=got, wanted=f"{name} and a source", hint=f"{name} {text}, or {text} SOURCE")
 
 
 def read_source(options: SourceOptions) -> ClusterSource:
