@@ -8,7 +8,7 @@ from bayplan import Cluster, RecordLevel, make_node, make_pod
 from bayplan.answers.unblock import Suggestion
 from bayplan.objects.meta import KubernetesObject
 from bayplan.testing.builders import NodeBuilder, PodBuilder
-from bayplan.testing.object_builders import make_priority_class
+from bayplan.testing.object_builders import make_budget, make_priority_class
 
 
 def node(name: str, *, cpu: str = "4", memory: str = "8Gi", zone: str = "a") -> NodeBuilder:
@@ -101,6 +101,24 @@ def test_a_pod_that_fits_elsewhere_is_moved_even_if_preemption_would_choose_anot
         running("small", "a", owner="small", cpu="1").started("2026-01-01T00:00:00Z"),
     )
     wanted = make_pod("x").req(cpu="1", memory="2Gi")
+    assert texts(*objects, wanted, kind="move pods") == ["move default/small to b (off a)"]
+
+
+def test_protected_pods_do_not_hide_moves() -> None:
+    protected = [
+        running(f"protected-{number:02}", "a", owner=f"app-{number}", cpu="200m").label(tier="db")
+        for number in range(15)
+    ]
+    objects = (
+        node("a", cpu="7"),
+        node("b", cpu="1", memory="1Gi"),
+        *protected,
+        # Preemption would evict this pod, which fits only on a.
+        running("large", "a", owner="large", cpu="3").started("2026-01-02T00:00:00Z"),
+        running("small", "a", owner="small", cpu="1").started("2026-01-01T00:00:00Z"),
+        make_budget("db", {"tier": "db"}),
+    )
+    wanted = make_pod("x").req(cpu="200m", memory="2Gi")
     assert texts(*objects, wanted, kind="move pods") == ["move default/small to b (off a)"]
 
 

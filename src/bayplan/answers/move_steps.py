@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -42,7 +43,9 @@ def move_steps(diagnosis: PodDiagnosis, trial: Trial, only: str = "") -> Iterato
     movable = [] if not only else [(only, [pod.key for pod in trial.pods_on(only) if not stays_on_node(pod)])]
     sets = (
         # Preemption finds one set a node. Its pods may fit nowhere else although other pods of the node would.
-        *sorted((*_by_preemption(diagnosis, trial), *_by_room(diagnosis, trial)), key=lambda each: len(each[1])),
+        *sorted(
+            (*_by_preemption(diagnosis, trial), *_by_room(diagnosis, trial, budgets)), key=lambda each: len(each[1])
+        ),
         *_by_devices(diagnosis, trial),
         *_affinity_violations(diagnosis, trial),
         *movable,
@@ -90,8 +93,11 @@ def _by_preemption(diagnosis: PodDiagnosis, trial: Trial) -> list[tuple[str, lis
     return [(each.node, [victim.pod for victim in each.victims]) for each in order[:MAX_CANDIDATES]]
 
 
-def _by_room(diagnosis: PodDiagnosis, trial: Trial) -> Iterator[tuple[str, list[str]]]:
-    """Yield (node, [pod]) for pods that make enough room on nodes that only NodeResourcesFit rejects, the least important first."""
+def _by_room(diagnosis: PodDiagnosis, trial: Trial, budgets: DisruptionBudgets) -> Iterator[tuple[str, list[str]]]:
+    """Yield (node, [pod]) for pods that make enough room on nodes that only NodeResourcesFit rejects, the least important first.
+
+    Pods that budgets protect are left out, so that they don't take the place of others.
+    """
     matrix, state = diagnosis.matrix, trial.state
     if FIT not in matrix.filters or matrix.whole:
         return
@@ -113,8 +119,9 @@ def _by_room(diagnosis: PodDiagnosis, trial: Trial) -> Iterator[tuple[str, list[
     for _, _, key, name, group in sorted(found):
         turns.append((seen[group], key, name))
         seen[group] += 1
-    for _, key, name in sorted(turns, key=lambda each: each[0])[:MAX_CANDIDATES]:
-        yield name, [key]
+    ordered = ((name, [key]) for _, key, name in sorted(turns, key=lambda each: each[0]))
+    allowed = (each for each in ordered if not any(budgets.violated_by([state.pods[key] for key in each[1]])))
+    yield from islice(allowed, MAX_CANDIDATES)
 
 
 def _lacking_amounts(state: ClusterState, row: int, wanted: Footprint) -> list[tuple[int, int]]:
