@@ -23,7 +23,12 @@ def cluster_of(*pods: PodBuilder) -> Cluster:
     nodes: list[KubernetesObject] = [
         make_node("a").capacity(cpu="4", memory="8Gi").obj(),
         make_node("gpu").capacity(cpu="4", memory="8Gi").taint("gpu").obj(),
-        make_node("ill").capacity(cpu="4", memory="8Gi").taint("node.kubernetes.io/not-ready").unschedulable().obj(),
+        make_node("ill")
+        .capacity(cpu="4", memory="8Gi")
+        .taint("node.kubernetes.io/not-ready")
+        .taint("node.kubernetes.io/not-ready", effect="NoExecute")
+        .unschedulable()
+        .obj(),
     ]
     return Cluster([*nodes, *(pod.obj() for pod in pods)], record_level=RecordLevel.OFF)
 
@@ -122,7 +127,7 @@ def test_explain_lists_remedies_that_were_tried() -> None:
             {
                 "NodeResourcesFit": "reduce the request: cpu from 8 to 4",
                 "NodeUnschedulable": "",
-                "TaintToleration": "repair the node (node.kubernetes.io/not-ready); this taint should never be tolerated",
+                "TaintToleration": "repair the node (node.kubernetes.io/not-ready); such a taint should never be tolerated",
             },
             id="an unhealthy node",
         ),

@@ -203,7 +203,9 @@ def smallest_change(plugin: str, diagnosis: PodDiagnosis, trial: Trial, node: st
         else [each for each in untolerated_taints(diagnosis.pod, of_node) if is_condition_taint(each)]
     )
     if plugin == "TaintToleration" and ill:
-        return f"repair the node ({', '.join(each.key for each in ill)}); this taint should never be tolerated"
+        # A condition may have two taints of one key, with the effects NoSchedule and NoExecute.
+        keys = ", ".join(dict.fromkeys(each.key for each in ill))
+        return f"repair the node ({keys}); such a taint should never be tolerated"
     return ""
 
 
