@@ -28,4 +28,11 @@ def test_nodes_without_pods_are_left_out_first() -> None:
 
 def test_each_node_is_left_out_or_replaced_and_two_are_replaced_by_one() -> None:
     found = tried([MIDDLE, MIDDLE], {"p": "added-1", "q": "added-2"})
-    assert found == ["middle", "middle small", "middle", "small", "middle", "large"]
+    assert found == ["middle", "middle small", "small", "large"]
+
+
+def test_equal_sets_are_tried_once() -> None:
+    assert tried([SMALL] * 3, {}) == ["small small"]
+    found = tried([SMALL, LARGE, LARGE, SMALL], {})
+    assert len(found) == len(set(found))
+    assert {"large large small", "small large large"} <= set(found)

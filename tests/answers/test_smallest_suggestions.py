@@ -109,7 +109,7 @@ def test_protected_pods_do_not_hide_moves() -> None:
         running(f"protected-{number:02}", "a", owner=f"app-{number}", cpu="200m").label(tier="db")
         for number in range(15)
     ]
-    objects = (
+    objects: tuple[KubernetesObject | NodeBuilder | PodBuilder, ...] = (
         node("a", cpu="7"),
         node("b", cpu="1", memory="1Gi"),
         *protected,

@@ -33,14 +33,25 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 def cheaper_sets(outcome: Outcome, shapes: Sequence[NodeShape]) -> Iterator[list[NodeShape]]:
-    """Yield cheaper sets than that of an outcome, the most promising first.
+    """Yield different cheaper sets than that of an outcome, the most promising first.
 
     They lack a node without pods; lack a node of some shape, or have a cheaper one instead; lack any other node; or have
     one cheaper node instead of two.
     """
+    # Nodes are named by their place, so sets with equal shapes in the same order have the same outcome.
+    seen = set[tuple[str, ...]]()
+    for each in _candidates(outcome, shapes):
+        key = tuple(shape.name for shape in each)
+        if key not in seen:
+            seen.add(key)
+            yield each
+
+
+def _candidates(outcome: Outcome, shapes: Sequence[NodeShape]) -> Iterator[list[NodeShape]]:
+    """Yield the sets of `cheaper_sets`, some of them repeatedly."""
     chosen, used = outcome.shapes, frozenset(outcome.nodes.values())
     empty = [place for place, name in enumerate(outcome.names) if name not in used]
-    # Nodes of one shape differ only in their names, and thus in the choice among equally good nodes: try one of them first.
+    # Nodes of one shape differ only in their place, and thus in the choice among equally good nodes: try one of them first.
     first = sorted(
         {shape.name: place for place, shape in enumerate(chosen)}.values(), key=lambda place: -chosen[place].price
     )
