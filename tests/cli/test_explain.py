@@ -168,6 +168,8 @@ def test_explain_of_a_result_tries_changes_only_with_the_plugins_of_its_run(
     assert "NotOnB: node(s) were b" in out
     assert "no changes were tried: the run had NotOnB=5, and a result has no plugins (--plugin FILE.py:NotOnB=5)" in out
     assert "What would help" not in out
+    assert main(["explain", "none", result]) == 2
+    assert "got 'none'" in capsys.readouterr().err
     assert main(["explain", "two", result, "--plugin", plugin]) == 0
     out = capsys.readouterr().out
     assert "What would help" in out
@@ -356,6 +358,29 @@ def test_a_short_name_never_hides_the_pods_of_a_workload_that_lacks_replicas(
     for command, name in (("explain", "web"), ("unblock", "default/web")):
         assert main([command, name, str(path)]) == 2
         assert "or 'deployment/default/web'" in capsys.readouterr().err
+
+
+def test_missing_replicas_are_named_if_one_pod_exists(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    created, metadata = single_pod("web-0", "1"), {"namespace": "default", "resourceVersion": "1"}
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "web", "controller": True}
+    created["metadata"] |= metadata | {"uid": "web-0", "ownerReferences": [owner]}
+    replica_set: dict[str, Any] = workload("web", 2, "1") | {"kind": "ReplicaSet"}
+    replica_set["metadata"] |= metadata | {"uid": "web"}
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": metadata | {"name": "team", "uid": "team"},
+        "spec": {"hard": {"pods": "1"}},
+    }
+    path = tmp_path / "dump.json"
+    items = [node("a"), quota, replica_set, created]
+    path.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items}))
+    assert main(["explain", "replicaset/web", str(path)]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("1 replica of replicaset/default/web was never created: forbidden: exceeded quota: team")
+    assert "default/web-0" in text
+    assert main(["explain", "web-0", str(path)]) == 0
+    assert "never created" not in capsys.readouterr().out
 
 
 REFUSED = """

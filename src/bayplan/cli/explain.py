@@ -259,7 +259,11 @@ class _Question:
         try:
             lives = find_pods(pod, source.pods)
         except InputError as problem:
-            return _without_pods(pod, source, Cluster.of(end(), seed=self._options.seed), problem)
+            try:
+                present = end()
+            except MissingPlugins:
+                raise problem from None
+            return _without_pods(pod, source, Cluster.of(present, seed=self._options.seed), problem)
         if len({life.key for life in lives}) > 1:
             return Workload(source, lives, "", [], [])
         found = explain_pod(source, lives, attempt=shown.attempt, node=shown.node, best=shown.best)
@@ -298,11 +302,13 @@ class _Question:
             lives = cluster.find(pod)
         except InputError as problem:
             return _without_pods(pod, None, cluster, problem)
-        if len({life.key for life in lives}) == 1:
-            return cluster.explain(lives[-1].key, node=shown.node, best=shown.best)
+        key, is_single = lives[-1].key, len({life.key for life in lives}) == 1
+        is_pod = is_single and (shown.node or key.startswith(pod) or key.rpartition("/")[2].startswith(pod))
+        missing = "" if is_pod else missing_replicas(pod, cluster.questions())
+        if is_single and not missing:
+            return cluster.explain(key, node=shown.node, best=shown.best)
         waiting = [life for life in lives if life.fate in WAITING]
         verdicts = [cluster.explain(waiting[0].key, node=shown.node).verdict] if waiting else []
-        missing = missing_replicas(pod, cluster.questions())
         present = CurrentSource(cluster.trial(), pods, lives[0], source.now_ns)
         return Workload(present, lives, missing, verdicts, cluster.assumptions)
 
