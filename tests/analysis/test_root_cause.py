@@ -107,6 +107,21 @@ SPREAD = [on("a1", "web"), on("a2", "web"), on("b1", "web")]
             id="the condition of a node is named instead of its taint",
         ),
         pytest.param(
+            [each.taint("node.kubernetes.io/unreachable") for each in nodes("general", "a1", "a2")],
+            make_pod("x"),
+            "both nodes are unreachable",
+            id="all nodes have a condition",
+        ),
+        pytest.param(
+            [
+                *(each.taint("node.kubernetes.io/unreachable") for each in nodes("general", "a1", "a2")),
+                *(each.taint("gpu") for each in nodes("gpu", "g1")),
+            ],
+            make_pod("x"),
+            "no node accepts it: unreachable (2), taint gpu:NoSchedule (1)",
+            id="some nodes have a condition and the others a taint",
+        ),
+        pytest.param(
             nodes("general", "a1"),
             make_pod("x").node_affinity("disktype", operator="Exists"),
             "no node matches disktype Exists (required node affinity)",

@@ -267,12 +267,12 @@ class CauseWords:
         found = self._exclusions(rows)
         if len(found) != 1:
             return Clause(f"{self._groups.none_of(rows, 'accepts', 'it')}: {reason_counts(found)}")
-        reason, taints = next(iter(found)), self._untolerated(rows)
+        reason = next(iter(found))
         every, one = self._groups.every(rows), int(rows.sum()) == 1
         if reason in ("cordoned", *(condition_of(self._pod, node) for node in self._groups.at(rows))):
             return Clause(f"{every} {'is' if one else 'are'} {reason}")
-        if reason.startswith("taint ") and len(taints) == 1:
-            return Clause(f"{every} {'has' if one else 'have'} the {next(iter(taints))}, which it does not tolerate")
+        if reason.startswith("taint "):
+            return Clause(f"{every} {'has' if one else 'have'} the {reason}, which it does not tolerate")
         if reason == self._added():
             return Clause(f"{reason} excludes {every.rstrip(',')}")
         return Clause(f"{self._groups.none_of(rows, 'accepts', 'it')}: {reason_counts(found)}")
@@ -293,10 +293,7 @@ class CauseWords:
     def _exclusion(self, plugin: str, row: int) -> str:
         node = self._by_name.get(self._matrix.nodes[row])
         if plugin == TAINTS and node is not None:
-            if ill := condition_of(self._pod, node):
-                return ill
-            taints = [taint_text(each) for each in untolerated_taints(self._pod, node)]
-            return f"{plural('taint', len(taints))} {format_list(taints[:SHOWN])}" if taints else "taints"
+            return self._taints_of(node)
         if plugin == CORDON:
             return "cordoned"
         status = self._matrix.status(plugin, row)
@@ -355,18 +352,25 @@ class CauseWords:
     # --- taints -------------------------------------------------------------------------------------------------------
 
     def _taints(self) -> str:
-        found = self._untolerated(self._matrix.known)
-        return f"every node has a taint that it does not tolerate: {reason_counts(found, 'taint ')}" if found else ""
+        known = self._matrix.known
+        found: dict[str, int] = {}
+        for text in map(self._taints_of, self._groups.at(known)):
+            found[text] = found.get(text, 0) + 1
+        if not found:
+            return ""
+        counts = dict(largest_first(found))
+        if all(text.startswith("taint") for text in found):
+            return f"every node has a taint that it does not tolerate: {reason_counts(counts, 'taint ')}"
+        if len(found) == 1:
+            return f"{self._groups.every(known)} {'is' if known.sum() == 1 else 'are'} {next(iter(found))}"
+        return f"no node accepts it: {reason_counts(counts)}"
 
-    def _untolerated(self, rows: Bools) -> dict[str, int]:
-        """Map each set of untolerated taints, as text, to its number of nodes, the most frequent first."""
-        counts: dict[str, int] = {}
-        for node in self._groups.at(rows):
-            taints = [taint_text(taint) for taint in untolerated_taints(self._pod, node)]
-            if taints:
-                text = f"{plural('taint', len(taints))} {format_list(taints)}"
-                counts[text] = counts.get(text, 0) + 1
-        return dict(largest_first(counts))
+    def _taints_of(self, node: Node) -> str:
+        """Return the condition for which a node rejects the pod or, without one, its untolerated taints."""
+        if ill := condition_of(self._pod, node):
+            return ill
+        taints = [taint_text(each) for each in untolerated_taints(self._pod, node)]
+        return f"{plural('taint', len(taints))} {format_list(taints[:SHOWN])}" if taints else "taints"
 
     # --- other pods ---------------------------------------------------------------------------------------------------
 
