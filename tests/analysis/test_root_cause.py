@@ -107,6 +107,12 @@ SPREAD = [on("a1", "web"), on("a2", "web"), on("b1", "web")]
             id="the condition of a node is named instead of its taint",
         ),
         pytest.param(
+            [*(each.taint("node.kubernetes.io/not-ready") for each in nodes("general", "a1")), *nodes("gpu", "g1")],
+            make_pod("x").node_affinity("pool", "general", *(f"another-pool-{number}" for number in range(20))),
+            "the only node selected by its node selector and affinity, a1, is not ready",
+            id="the rules about nodes are too long to be quoted",
+        ),
+        pytest.param(
             [each.taint("node.kubernetes.io/unreachable") for each in nodes("general", "a1", "a2")],
             make_pod("x"),
             "both nodes are unreachable",
