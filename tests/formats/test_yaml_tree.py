@@ -1,9 +1,11 @@
 """YAML as kube-scheduler reads it: sorted keys, YAML 1.1 scalars, merges, repeated keys, go-yaml's error texts."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from bayplan.formats.json_tree import JsonObject, JsonValue, plain_value
-from bayplan.formats.yaml_nodes import read_yaml
+from bayplan.formats.yaml_nodes import Event, compose_events, events, read_yaml
 from bayplan.formats.yaml_tree import GoYamlError
 
 
@@ -113,3 +115,16 @@ def test_excessive_aliasing_is_refused() -> None:
 def test_deeply_nested_yaml_is_refused() -> None:
     with pytest.raises(GoYamlError, match=r"^yaml: exceeded max depth of 10000$"):
         read_yaml(b"[" * 5000 + b"]" * 5000)
+
+
+def test_parsing_stops_where_yaml_is_nested_too_deeply() -> None:
+    taken: list[Event] = []
+
+    def noted() -> Iterator[Event]:
+        for event in events("? " * 30_000):
+            taken.append(event)
+            yield event
+
+    with pytest.raises(RecursionError):
+        list(compose_events(noted()))
+    assert len(taken) < 10_010

@@ -44,6 +44,7 @@ class _Composer(CParser):
         return None
 
 
+_GO_MAX_DEPTH = 10_000
 _DEEP_BLOCK = re.compile(rf"(?:\A|\n)[ \t?:\-]{{{MAX_DEPTH // 2 - 8}}}")
 _ALIAS = re.compile(r"(?:\A|[\s,:\[{])\*[\w-]")
 _ANCHOR = re.compile(r"(?:\A|[\s,:\[{])&[\w-]")
@@ -90,7 +91,7 @@ def read_yaml(text: bytes) -> tuple[JsonNode, str | None]:
         root = _first_document(text)
         tree = json_tree(evaluator.value(root)) if root is not None else None
     except RecursionError:
-        raise GoYamlError("yaml: exceeded max depth of 10000") from None
+        raise GoYamlError(f"yaml: exceeded max depth of {_GO_MAX_DEPTH}") from None
     return tree, evaluator.complaint or None
 
 
@@ -163,6 +164,7 @@ def compose_events(events: Iterator[Event]) -> Iterator[Node]:
 
     Raises:
         AliasError: an alias has no anchor, or is part of the value that it stands for.
+        RecursionError: the text is nested more deeply than go-yaml allows.
         yaml.YAMLError: the text is not YAML.
     """
     stack: list[Node] = []
@@ -190,6 +192,8 @@ def compose_events(events: Iterator[Event]) -> Iterator[Node]:
             if kind is not yaml.ScalarEvent:
                 stack.append(node)
                 waiting.append(None)
+                if len(stack) > _GO_MAX_DEPTH:
+                    raise RecursionError
                 continue
         else:
             continue

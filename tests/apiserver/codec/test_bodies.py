@@ -132,3 +132,18 @@ def test_the_fast_path_for_json_in_yaml_matches_the_yaml_parser(text: str, monke
     short = read()
     monkeypatch.setattr(bodies, "_read_plain", lambda _: None)
     assert short == read()
+
+
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        pytest.param(b"[" * 10_001 + b"]" * 10_001, True, id="too deep"),
+        pytest.param(b"[" + b"[]," * 10_001 + b"]", False, id="many lists"),
+    ],
+)
+def test_yaml_whose_brackets_are_nested_too_deeply_is_refused(text: bytes, refused: bool) -> None:
+    if refused:
+        with pytest.raises(BodyError, match=r"^yaml: exceeded max depth of 10000$"):
+            parse_yaml(text)
+    else:
+        assert parse_yaml(text).value == [[]] * 10_001

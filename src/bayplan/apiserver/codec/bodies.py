@@ -151,7 +151,7 @@ def parse_yaml(data: bytes) -> Parsed:
     Raises:
         BodyError: the body is not YAML; the text is go-yaml's message.
     """
-    if data.count(b"{") + data.count(b"[") > _DEEPEST and _depth(data) > _DEEPEST:
+    if data.count(b"{") + data.count(b"[") > _DEEPEST and _is_too_deep(data):
         # The parser would also detect this, but takes time quadratic in the depth.
         raise BodyError(f"yaml: exceeded max depth of {_DEEPEST}")
     if data[:1] == b"{" and b"\\" not in data and b"\t" not in data and not _FLOAT.search(data):
@@ -178,13 +178,14 @@ def _yaml_problem(data: bytes) -> str:
     return ""
 
 
-def _depth(data: bytes) -> int:
-    """Return the maximum nesting depth of brackets, including brackets inside strings."""
-    deepest = depth = 0
+def _is_too_deep(data: bytes) -> bool:
+    """Return whether brackets, including those inside strings, are nested more deeply than go-yaml allows."""
+    depth = 0
     for bracket in _BRACKETS.finditer(data):
         depth += 1 if bracket[0] in b"{[" else -1
-        deepest = max(deepest, depth)
-    return deepest
+        if depth > _DEEPEST:
+            return True
+    return False
 
 
 _MAX_SHOWN = 30
