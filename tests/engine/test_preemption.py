@@ -263,16 +263,21 @@ def test_rows_are_examined_only_if_some_pod_has_a_lower_priority(lowest: int, ru
     assert found.candidates == ({"n2": ("default/b",)} if runs else {})
 
 
-def test_the_lowest_priority_is_that_of_the_unfinished_pods_on_nodes() -> None:
+def test_only_unfinished_pods_on_nodes_have_a_lower_priority() -> None:
     scheduler = scheduler_of([node("n1", "9"), *(running(name, "1", prio) for name, prio in (("a", -5), ("b", 7)))])
-    state, found = scheduler.state, [scheduler.state.lowest_priority]
+    state, found = scheduler.state, list[list[bool]]()
+
+    def note() -> None:
+        found.append([state.has_pods_below(priority) for priority in (-5, -4, 7, 8)])
+
+    note()
     low = scheduler.pods["default/a"]
     scheduler.handle(low, replace(low, status=replace(low.status, phase="Succeeded")), 0)
-    found.append(state.lowest_priority)
-    assert state.fork().lowest_priority == 7
+    note()
+    assert [state.fork().has_pods_below(priority) for priority in (7, 8)] == [False, True]
     scheduler.handle(scheduler.pods["default/b"], None, 0)
-    found.append(state.lowest_priority)
-    assert found == [-5, 7, None]
+    note()
+    assert found == [[False, True, True, True], [False, False, False, True], [False] * 4]
     state.check_invariants()
 
 

@@ -193,10 +193,7 @@ class Trial(InstantHost):
             # DynamicResources releases the devices of a claim that are on the wrong node.
             return True
         wanted = [each.pod.spec.priority or 0 for each in queued]
-        if not wanted:
-            return False
-        lowest = self.state.lowest_priority
-        return min(wanted) < max(wanted) or (lowest is not None and lowest < max(wanted))
+        return bool(wanted) and (min(wanted) < max(wanted) or self.state.has_pods_below(max(wanted)))
 
     def _take(self, report: CycleReport) -> None:
         key = key_of(report.pod)

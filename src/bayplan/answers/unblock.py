@@ -310,8 +310,8 @@ class _Search:
     @cached_property
     def _may_preempt(self) -> bool:
         """Return whether the pod may preempt any pod."""
-        spec, lowest = self._diagnosis.pod.spec, self._trial.state.lowest_priority
-        return spec.preemption_policy != "Never" and lowest is not None and lowest < (spec.priority or 0)
+        spec = self._diagnosis.pod.spec
+        return spec.preemption_policy != "Never" and self._trial.state.has_pods_below(spec.priority or 0)
 
     def _try_once(self, steps: Sequence[Step], *, preempts: bool) -> Suggestion | None:
         """Return a suggestion if these steps get another pod placed, and no pod of equal or higher priority loses its node."""

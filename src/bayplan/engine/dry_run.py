@@ -215,8 +215,7 @@ def find_candidates(
 
     If no pod has a lower priority, no row is examined.
     """
-    lowest = plan.state.lowest_priority
-    if lowest is None or plan.priority <= lowest:
+    if not plan.state.has_pods_below(plan.priority):
         nowhere, order = rows[:0], np.concatenate((rows[start:], rows[:start]))
         return Shortlist(nowhere, nowhere, _NO_CANDIDATES, [], lambda: [(unresolvable(NO_VICTIMS), order)])
     if not isinstance(plan.dry_run, DryRun):

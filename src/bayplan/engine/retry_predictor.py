@@ -65,8 +65,7 @@ class RetryPredictor:
     def _may_preempt(self, plan: Plan) -> bool:
         if not plan.profile.post_filter or plan.pod.spec.preemption_policy == "Never":
             return False
-        lowest = self._scheduler.state.lowest_priority
-        return lowest is not None and lowest < plan.priority
+        return self._scheduler.state.has_pods_below(plan.priority)
 
 
 def _evaluates_nodes_separately(plan: Plan) -> bool:

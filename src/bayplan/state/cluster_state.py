@@ -226,10 +226,9 @@ class ClusterState:
         if self.placements is not None:
             self.placements.append((row, info.footprint, sign))
 
-    @property
-    def lowest_priority(self) -> int | None:
-        """Return the lowest priority of the pods on nodes; None if there are none."""
-        return min(self._priorities, default=None)
+    def has_pods_below(self, priority: int) -> bool:
+        """Return whether a pod on a node has a lower priority."""
+        return min(self._priorities, default=priority) < priority
 
     def shift(self, info: PodInfo, row: int, sign: int) -> None:
         """Add (1) or remove (-1) a pod on a row. Only for this module and `PodMoves`; others call `place` and `remove_pod`.
