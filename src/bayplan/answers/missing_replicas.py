@@ -26,7 +26,8 @@ def missing_replicas(text: str, cluster: QuestionCluster, *, only_if_all: bool =
     count = _missing_count(found)
     if count <= 0 or (only_if_all and found.pods):
         return ""
-    return _sentence(found, count, cluster, admission_of(cluster, [found.namespace]))
+    refusal = _refusal(found, cluster, admission_of(cluster, [found.namespace]))
+    return _sentence(found, count, refusal)
 
 
 def refused_replicas(cluster: QuestionCluster) -> list[str]:
@@ -47,8 +48,9 @@ def refused_replicas(cluster: QuestionCluster) -> list[str]:
             found = Found(kind, namespace, name, item, pods.get((namespace, kind, name), ()))
             count = _missing_count(found)
             if namespace in limited and item.metadata.controller() is None and count > 0:
-                sentences.append(_sentence(found, count, cluster, admission))
-    return [sentence for sentence in sentences if ": forbidden" in sentence]
+                refusal = _refusal(found, cluster, admission)
+                sentences += [_sentence(found, count, refusal)] if refusal else []
+    return sentences
 
 
 def _missing_count(found: Found) -> int:
@@ -59,24 +61,23 @@ def _missing_count(found: Found) -> int:
     return (1 if item.spec.replicas is None else item.spec.replicas) - len(found.pods)
 
 
-def _sentence(found: Found, count: int, cluster: QuestionCluster, admission: PodAdmission) -> str:
+def _sentence(found: Found, count: int, refusal: str) -> str:
     """Return that `count` replicas of a workload do not exist, and why if that is known."""
     item = found.item
     lacking = f"{format_count(count, 'replica')} of {found.label} {'was' if count == 1 else 'were'} never created"
-    try:
-        refusal = _refusal(Template(found, cluster), admission)
-    except InputError as problem:
-        # Admission refuses the template, or the workload has no pod whose claims could be copied.
-        refusal = problem.got if problem.got.startswith("forbidden") else ""
     if not refusal and isinstance(item, StatefulSet) and item.spec.pod_management_policy != "Parallel":
         first = next((pod.key for pod in found.pods if not is_ready(pod)), "")
         return f"{lacking}: {first} has to be ready first" if first else lacking
     return f"{lacking}: {refusal}" if refusal else lacking
 
 
-def _refusal(template: Template, admission: PodAdmission) -> str:
-    """Return why admission refuses the next replica; "" if it admits it."""
-    pod = template.next()[-1]
+def _refusal(found: Found, cluster: QuestionCluster, admission: PodAdmission) -> str:
+    """Return why admission refuses the next replica of a workload; "" if it admits it, or if there is no template."""
+    try:
+        pod = Template(found, cluster).next()[-1]
+    except InputError as problem:
+        # Admission refuses the template, or the workload has no pod whose claims could be copied.
+        return problem.got if problem.got.startswith("forbidden") else ""
     assert isinstance(pod, Pod)
     try:
         admission.policies.check(pod)
