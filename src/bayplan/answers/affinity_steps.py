@@ -69,7 +69,7 @@ def _of_nodes(affinity: Affinity) -> Iterator[Step]:
         "drop the required node affinity",
         NODE_AFFINITY,
         cost=0.5,
-        edit_pod=_without_node_affinity,
+        edit_pod=partial(without_node_affinity, "required_during_scheduling_ignored_during_execution"),
         risk=DROPPED,
         parts=(*expressions, softened),
     )
@@ -172,12 +172,12 @@ def _soft_node_affinity(pod: Pod) -> Pod:
     return with_spec(pod, affinity=replace(affinity, node_affinity=node))
 
 
-def _without_node_affinity(pod: Pod) -> Pod:
+def without_node_affinity(field: str, pod: Pod) -> Pod:
+    """Return a pod without the required or the preferred node affinity; `field` is its name in the struct."""
     affinity = pod.spec.affinity
     if affinity is None or affinity.node_affinity is None:
         return pod
-    node = replace(affinity.node_affinity, required_during_scheduling_ignored_during_execution=None)
-    return with_spec(pod, affinity=replace(affinity, node_affinity=node))
+    return with_spec(pod, affinity=replace(affinity, node_affinity=replace(affinity.node_affinity, **{field: None})))
 
 
 def _soft_pod_term(anti: bool, place: int, pod: Pod) -> Pod:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from bayplan.analysis.filter_matrix import FIT, GATES, NODE_AFFINITY, TAINTS
 from bayplan.analysis.node_taints import reserving_taints, taint_text, taints_of_selected, untolerated_taints
 from bayplan.analysis.units import format_amount, format_list
-from bayplan.answers.affinity_steps import affinity_relaxations, shared_relaxations
+from bayplan.answers.affinity_steps import affinity_relaxations, shared_relaxations, without_node_affinity
 from bayplan.answers.missing_steps import missing_steps
 from bayplan.answers.node_shapes import is_condition_taint
 from bayplan.answers.pod_diagnosis import PodDiagnosis
@@ -176,17 +176,9 @@ def _unreadable(diagnosis: PodDiagnosis) -> Iterator[Step]:
             "drop the preferred node affinity, which can't be read",
             NODE_AFFINITY,
             cost=0.05,
-            edit_pod=_without_preferences,
+            edit_pod=partial(without_node_affinity, "preferred_during_scheduling_ignored_during_execution"),
             risk=DROPPED,
         )
-
-
-def _without_preferences(pod: Pod) -> Pod:
-    affinity = pod.spec.affinity
-    if affinity is None or affinity.node_affinity is None:
-        return pod
-    node = replace(affinity.node_affinity, preferred_during_scheduling_ignored_during_execution=None)
-    return with_spec(pod, affinity=replace(affinity, node_affinity=node))
 
 
 def _without_selector(key: str, pod: Pod) -> Pod:
