@@ -17,7 +17,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from bayplan.formats.json_tree import JsonNode
 from bayplan.formats.yaml_scalars import HINTS, KEYS, VALUES, Scalar, json_value, key_text, tagged_value
-from bayplan.formats.yaml_text import MAX_DEPTH, Parsed, YamlError
+from bayplan.formats.yaml_text import GO_MAX_DEPTH, MAX_DEPTH, Parsed, YamlError
 from bayplan.formats.yaml_tree import Evaluator, GoYamlError, Value, json_tree, plain
 
 
@@ -44,7 +44,6 @@ class _Composer(CParser):
         return None
 
 
-_GO_MAX_DEPTH = 10_000
 _DEEP_BLOCK = re.compile(rf"(?:\A|\n)[ \t?:\-]{{{MAX_DEPTH // 2 - 8}}}")
 _ALIAS = re.compile(r"(?:\A|[\s,:\[{])\*[\w-]")
 _ANCHOR = re.compile(r"(?:\A|[\s,:\[{])&[\w-]")
@@ -91,7 +90,7 @@ def read_yaml(text: bytes) -> tuple[JsonNode, str | None]:
         root = _first_document(text)
         tree = json_tree(evaluator.value(root)) if root is not None else None
     except RecursionError:
-        raise GoYamlError(f"yaml: exceeded max depth of {_GO_MAX_DEPTH}") from None
+        raise GoYamlError(f"yaml: exceeded max depth of {GO_MAX_DEPTH}") from None
     return tree, evaluator.complaint or None
 
 
@@ -192,7 +191,7 @@ def compose_events(events: Iterator[Event]) -> Iterator[Node]:
             if kind is not yaml.ScalarEvent:
                 stack.append(node)
                 waiting.append(None)
-                if len(stack) > _GO_MAX_DEPTH:
+                if len(stack) > GO_MAX_DEPTH:
                     raise RecursionError
                 continue
         else:

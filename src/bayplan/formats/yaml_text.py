@@ -25,6 +25,9 @@ from bayplan.formats import yaml_fast
 MAX_DEPTH = 256
 """Maximum nesting of lists and objects. Kubernetes' own types nest less than 30 levels."""
 
+GO_MAX_DEPTH = 10_000
+"""Maximum nesting that go-yaml allows."""
+
 
 class YamlError(Exception):
     """A syntax error in a text, with its line (counted from 0)."""

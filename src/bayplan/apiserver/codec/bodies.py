@@ -13,7 +13,6 @@ from bayplan.formats import yaml_text
 from bayplan.formats.yaml_nodes import read_yaml
 from bayplan.formats.yaml_tree import GoYamlError
 
-_DEEPEST = 10_000
 _FLOAT = re.compile(rb"[:\[,\s]-?[0-9]+[.eE]|[0-9]{16}")
 _BRACKETS = re.compile(rb"[][{}]")
 
@@ -151,9 +150,9 @@ def parse_yaml(data: bytes) -> Parsed:
     Raises:
         BodyError: the body is not YAML; the text is go-yaml's message.
     """
-    if data.count(b"{") + data.count(b"[") > _DEEPEST and _is_too_deep(data):
+    if data.count(b"{") + data.count(b"[") > yaml_text.GO_MAX_DEPTH and _is_too_deep(data):
         # The parser would also detect this, but takes time quadratic in the depth.
-        raise BodyError(f"yaml: exceeded max depth of {_DEEPEST}")
+        raise BodyError(f"yaml: exceeded max depth of {yaml_text.GO_MAX_DEPTH}")
     if data[:1] == b"{" and b"\\" not in data and b"\t" not in data and not _FLOAT.search(data):
         # Go clients send apply configurations as JSON, and here both decoders return the same value.
         plain = _read_plain(data)
@@ -183,7 +182,7 @@ def _is_too_deep(data: bytes) -> bool:
     depth = 0
     for bracket in _BRACKETS.finditer(data):
         depth += 1 if bracket[0] in b"{[" else -1
-        if depth > _DEEPEST:
+        if depth > yaml_text.GO_MAX_DEPTH:
             return True
     return False
 
