@@ -1,4 +1,4 @@
-"""How long another thread, such as that of an API, waits until it runs while the engine schedules.
+"""Delays of other threads, such as that of an API, while the engine schedules.
 
 Compiled code holds the GIL until it calls Python, at the latest after each cycle; `bayplan up` lets other threads run
 every 0.5 ms. So the wait is 0.5 ms, or the rest of the cycle if that is longer.

@@ -115,7 +115,7 @@ class FilterMatrix:
         count = len(self.whole)
         failing = self.failing[count:].copy()
         if VOLUME_PLUGINS & self.whole.keys():
-            # What these filters miss is probably the same claim or volume.
+            # These filters probably reject the pod because of the same claim or volume.
             failing[[name in VOLUME_PLUGINS for name in self.filters[count:]]] = False
         if not count or self.decision is None or not self.known.all() or not failing.any(axis=0).all():
             return None

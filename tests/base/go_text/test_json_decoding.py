@@ -109,7 +109,7 @@ def test_json_that_is_nested_deeper_than_go_allows_is_refused() -> None:
 
 
 def test_json_that_is_nested_too_deeply_for_python_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    # How deep that is depends on Python's version: 3.11 refuses 1,000 lists, 3.13 accepts 9,000.
+    # The limit depends on Python's version: 3.11 refuses 1,000 nested lists, 3.13 accepts 9,000.
     def loads(text: str) -> object:
         raise RecursionError
 

@@ -176,7 +176,7 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
 
 
 def _of_version(target: Target, api_version: str) -> Target:
-    """Return a target in the version that an object was sent in, if the version is another one and has that kind."""
+    """Return a target in the version in which an object was sent, if that version differs and has the kind."""
     if api_version in ("", target.api_version, target.older) or not target.type_name:
         return target
     type_name = _go_type(api_version, target.kind)
