@@ -6,6 +6,7 @@ import pytest
 
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.times import format_time, format_time_in
+from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.timers import Timers
 
 
@@ -19,6 +20,26 @@ def test_timers_fire_by_time_and_then_by_insertion_order() -> None:
         got.append(due)
     assert got == [(10, "b"), (10, "a"), (20, "between")]
     assert (timers.next_time, len(timers)) == (30, 1)
+
+
+def test_timers_of_several_periods_fire_in_order() -> None:
+    random = RandomStreams(1).stream("timers")
+    timers: Timers[int] = Timers()
+    now_ns, waiting, got = 0, list[tuple[int, int]](), list[tuple[int, int]]()
+    for number in range(3000):
+        # Most are set for the current or the next minutes, some for hours later, some for the past.
+        time_ns = now_ns + int(random.choice((0, 1, 40, 300, 20_000)) * random.random() * SECOND_NS) - SECOND_NS
+        timers.set(time_ns, number)
+        waiting.append((time_ns, number))
+        assert timers.next_time == min(waiting)[0]
+        now_ns += int(random.random() * 5 * SECOND_NS)
+        due = sorted(item for item in waiting if item[0] <= now_ns)
+        waiting = [item for item in waiting if item[0] > now_ns]
+        while (popped := timers.pop_due(now_ns)) is not None:
+            got.append(popped)
+        assert got[-len(due) :] == due if due else True
+        assert len(timers) == len(waiting)
+    assert len(got) > 2000
 
 
 def test_empty_timers_have_no_next_time() -> None:
