@@ -21,7 +21,7 @@ MAX_INT64 = 2**63 - 1
 def test_overhead_that_overflows_an_int64_wraps_around(*, pod_overhead: bool, want: int) -> None:
     large = {"name": "i", "image": "i", "resources": {"requests": {"memory": str(MAX_INT64)}}}
     pod = make_pod("p").spec(initContainers=[large], overhead={"memory": "100"}).obj()
-    accounted = classic_accounting(pod_overhead=pod_overhead)(pod, DEFAULT_GATES)
+    accounted = classic_accounting(pod_overhead=pod_overhead)(pod, DEFAULT_GATES, 0)
     assert accounted.non_zero_memory_bytes == want
     assert accounted.requests["memory"] == want
     assert resource_request(pod, pod_overhead=pod_overhead)["memory"] == want

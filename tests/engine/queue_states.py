@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import astuple
+
 from bayplan.engine.in_flight import InFlightEvent
 from bayplan.engine.queue import SchedulingQueue
 from bayplan.engine.queued_pod import QueuedPod
@@ -21,7 +23,7 @@ def real_state(queue: SchedulingQueue) -> object:
         [row(each) for each in backing_off if not each.failed_by_error],
         [row(each) for each in backing_off if each.failed_by_error],
         sorted(row(each) for each in queue.unschedulable()),
-        [each if isinstance(each, InFlightEvent) else each.key for each in queue.in_flight()],
+        [astuple(each) if isinstance(each, InFlightEvent) else each.key for each in queue.in_flight()],
         {node: [*queue.nominator.on_node(node).items()] for node in nodes},
     )
 

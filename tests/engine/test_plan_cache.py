@@ -301,7 +301,7 @@ def test_a_plan_used_once_is_adapted_to_the_next_similar_pod(pods: list[Pod], ru
         assert {name: sum(each.epoch for each in found if each.name == name) for name in runs} == runs
     # The first change replaces results that could have been shared.
     changing = [result for result in (*plan.filtered.results, *plan.totals.results) if runs[result.name] > 1]
-    assert plans.adapted_results == len(changing) * (len(pods) - 2)
+    assert plans.results.adapted == len(changing) * (len(pods) - 2)
 
 
 def test_plans_share_the_results_of_a_plan_that_is_used_again() -> None:
@@ -463,7 +463,7 @@ def test_adapted_plans_decide_as_new_plans_in_random_histories() -> None:
                 reports.append((report.outcome, report.node_name, report.message) if report is not None else None)
             assert reports[0] == reports[1], (seed, step)
         adapting.state.check_invariants()
-        adapted += adapting.plans.adapted_results
+        adapted += adapting.plans.results.adapted
     assert adapted > 100
 
 

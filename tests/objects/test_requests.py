@@ -10,6 +10,7 @@ from bayplan.objects.kinds import convert
 from bayplan.objects.pod import Container, Pod, PodSpec, ResourceRequirements
 from bayplan.objects.quantity import QuantityLike
 from bayplan.objects.requests import (
+    AccountedRequests,
     Amounts,
     HostPort,
     RequestGates,
@@ -167,14 +168,14 @@ def test_fit_score_requests_uses_defaults_and_ignores_pod_level_resources() -> N
 
 def test_a_best_effort_pod_has_default_requests_only_for_scores() -> None:
     accounted = accounted_requests(pod_of({"containers": [container(), container()]}))
-    assert accounted == ({}, 2 * DEFAULT_CPU_MILLI, 2 * DEFAULT_MEMORY_BYTES)
+    assert accounted == AccountedRequests({}, 2 * DEFAULT_CPU_MILLI, 2 * DEFAULT_MEMORY_BYTES)
 
 
 def test_pod_level_requests_replace_the_defaults_of_the_same_resource() -> None:
     pod = pod_of({"containers": [container()], "resources": {"requests": {"cpu": "1"}}})
-    assert accounted_requests(pod) == ({"cpu": 1000}, 1000, DEFAULT_MEMORY_BYTES)
+    assert accounted_requests(pod) == AccountedRequests({"cpu": 1000}, 1000, DEFAULT_MEMORY_BYTES)
     pod = pod_of({"containers": [container()], "resources": {"requests": {"cpu": "1", "memory": "1"}}})
-    assert accounted_requests(pod) == ({"cpu": 1000, "memory": 1}, 1000, 1)
+    assert accounted_requests(pod) == AccountedRequests({"cpu": 1000, "memory": 1}, 1000, 1)
 
 
 def resized(**condition: str) -> Pod:

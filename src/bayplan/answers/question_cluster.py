@@ -84,7 +84,7 @@ class QuestionCluster:
         for kind, items in self.objects.items():
             if kind is not Node and kind is not Pod:
                 for key, item in items.items():
-                    state.put_object(key, item)
+                    state.catalog.put(key, item)
         row_of = state.nodes.row_of
         for pod in self.all(Pod):
             if is_finished(pod):
@@ -118,7 +118,7 @@ class QuestionCluster:
         for item in items:
             self.objects.setdefault(type(item), {})[item.key] = item
             if not isinstance(item, Pod | Node):
-                self.state.put_object(item.key, item)
+                self.state.catalog.put(item.key, item)
 
     def with_scheduler(self, scheduler: SchedulerFactory) -> QuestionCluster:
         """Return the same cluster with another scheduler. Both share the state, so run their trials one at a time."""

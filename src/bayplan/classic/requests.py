@@ -19,14 +19,14 @@ MISSING = {CPU: DEFAULT_CPU_MILLI, MEMORY: DEFAULT_MEMORY_BYTES}
 """The amounts that scores assume for a container without a request."""
 
 
-def classic_accounting(*, pod_overhead: bool) -> Callable[[Pod, RequestGates], AccountedRequests]:
+def classic_accounting(*, pod_overhead: bool) -> Callable[[Pod, RequestGates, int], AccountedRequests]:
     """Return the function that computes the requests of pods for a classic scheduler's state.
 
     Args:
         pod_overhead: the gate PodOverhead.
     """
 
-    def account(pod: Pod, gates: RequestGates) -> AccountedRequests:
+    def account(pod: Pod, gates: RequestGates, earlier_sums: int) -> AccountedRequests:
         requests = resource_request(pod, pod_overhead=pod_overhead)
         cpu_milli, memory_bytes = (_without_overhead(pod, name) for name in (CPU, MEMORY))
         if pod_overhead:

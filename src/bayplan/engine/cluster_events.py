@@ -177,16 +177,11 @@ class ClusterEvents:
                 state.place(state.pod_info(pod), row)
 
     def _other(self, old: KubernetesObject | None, new: KubernetesObject | None, now_ns: int) -> None:
-        item = new if new is not None else old
-        if item is None:
-            return
-        metadata = item.metadata
-        key = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
-        state = self._scheduler.state
-        if new is None:
-            state.remove_object(type(item), key)
-        else:
-            state.put_object(key, new)
+        catalog = self._scheduler.state.catalog
+        if new is not None:
+            catalog.put(new.key, new)
+        elif old is not None:
+            catalog.remove(type(old), old.key)
         self._move_all(old, new, now_ns)
 
 

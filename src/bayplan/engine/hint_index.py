@@ -42,8 +42,6 @@ class EventMatch:
         label: the label of the event.
     """
 
-    __slots__ = ("_hints", "_matching", "event", "gating_plugins", "label", "of_interest")
-
     def __init__(self, event: ClusterEvent, table: HintTable) -> None:
         self.event, self.label = event, event.label
         self._matching = {
@@ -106,8 +104,6 @@ def _concerns(pod: Pod, old: object | None, new: object | None) -> bool:
 class HintIndex:
     """Looks up the registrations of all profiles that match an event, and caches them by event."""
 
-    __slots__ = ("_matches", "_table")
-
     def __init__(self, table: HintTable) -> None:
         self._table = {profile: tuple(registrations) for profile, registrations in table.items()}
         self._matches: dict[ClusterEvent, EventMatch] = {}
@@ -122,8 +118,8 @@ class HintIndex:
     def strategy(self, queued: QueuedPod, happened: Iterable[InFlightEvent]) -> Strategy:
         """Return the strongest effect of several events on a pod."""
         best = SKIP
-        for event, old, new in happened:
-            best = max(best, self.match(event).strategy(queued, old, new))
+        for each in happened:
+            best = max(best, self.match(each.event).strategy(queued, each.old, each.new))
             # Without pending plugins, no better strategy is possible.
             if best is IMMEDIATELY or (best is AFTER_BACKOFF and not queued.pending_plugins):
                 break

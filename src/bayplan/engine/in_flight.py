@@ -7,13 +7,14 @@ queue runs the hints for all events since its pop. Source: KEP-4247.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from bayplan.engine.queued_pod import QueuedPod
 from bayplan.framework.events import ClusterEvent
 
 
-class InFlightEvent(NamedTuple):
+class InFlightEvent(Struct, frozen=True, gc=False):
     """An event and the objects it is about: `old` is None for additions, `new` for deletions."""
 
     event: ClusterEvent

@@ -132,7 +132,7 @@ class Plan:
 
     def _footprint_of(self, pod: Pod) -> Footprint:
         earlier_sums = self.profile.sums_before_binding if repeats_overhead(pod) else 0
-        return self.state.footprint(pod, earlier_sums=earlier_sums)
+        return self.state.footprint(pod, earlier_sums)
 
     def _for_current_spec(self, result: R) -> R:
         """Return a plugin's result for the plan's current spec.

@@ -6,7 +6,8 @@ from bayplan.objects.struct_layouts cimport ObjectMeta, Pod
 cdef class PlanCache:
     cdef readonly Py_ssize_t compiled, shared, adapted
     cdef dict _plans
-    cdef object _state, _budget_bytes, _results, _probation, _remembered, _kinds, _encode
+    cdef readonly object results
+    cdef object _state, _budget_bytes, _probation, _remembered, _kinds, _encode
 
     @cython.locals(signature=bytes, plan=Plan, plugin=object)
     cpdef Plan plan_for(self, object profile, Pod pod)

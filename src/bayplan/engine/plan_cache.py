@@ -7,7 +7,7 @@ their plans share the specs of all other plugins.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -46,6 +46,7 @@ class PlanCache:
         shared: number of these plans that share specs with an earlier plan of the same kind.
         adapted: number of these plans for which that earlier plan itself was changed instead of copied, because no
             second pod had its signature.
+        results: the results of rules that the plans share.
     """
 
     def __init__(self, state: ClusterState, *, budget_bytes: int = 1 << 30) -> None:
@@ -54,7 +55,7 @@ class PlanCache:
         self.adapted = 0
         self._state = state
         self._budget_bytes = budget_bytes
-        self._results = RuleResults(state)
+        self.results = RuleResults(state)
         # The most recently used plan is the last one.
         self._plans: dict[bytes, Plan] = {}
         self._probation: OrderedDict[bytes, Plan] = OrderedDict()
@@ -62,15 +63,6 @@ class PlanCache:
         # By kind, the latest plan that is still referenced.
         self._kinds: WeakValueDictionary[bytes, Plan] = WeakValueDictionary()
         self._encode = msgspec.msgpack.Encoder().encode
-
-    @property
-    def adapted_results(self) -> int:
-        """Return the number of rules' results that were adapted with a plan instead of replaced; for measurements."""
-        return self._results.adapted
-
-    def time_rules(self, timer: Callable[..., object] | None) -> None:
-        """Measure the rules with a timer (see `RuleResults`); None stops measuring."""
-        self._results.timer = timer
 
     def __iter__(self) -> Iterator[Plan]:
         """Iterate over the cached plans, the most recently used one last."""
@@ -137,7 +129,7 @@ class PlanCache:
         akin = self._kinds.pop(kind, None)
         self.compiled += 1
         if akin is None:
-            plan = Plan(profile, pod, self._state, self._results)
+            plan = Plan(profile, pod, self._state, self.results)
         else:
             self.shared += 1
             stale, keeps_footprint = _stale_plugins(akin, pod, signing, signed)
@@ -149,7 +141,7 @@ class PlanCache:
                 plan = akin
             else:
                 specs = {name: spec for name, spec in akin.specs.items() if name not in stale}
-                plan = Plan(profile, pod, self._state, self._results, specs)
+                plan = Plan(profile, pod, self._state, self.results, specs)
         plan.signing, plan.signed = signing, signed
         self._kinds[kind] = plan
         return plan

@@ -14,7 +14,7 @@ cdef class PreparationOutcome:
     cdef public tuple unreached, records
 
 cdef class PreparedPlugins:
-    cdef object _state, _catalog
+    cdef object _state, _catalog, _reads_of
     cdef RowLog _node_log
     cdef Columns _columns
     cdef list _plugins, _specs, _answers, _reads

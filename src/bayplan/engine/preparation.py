@@ -57,15 +57,16 @@ class PreparationOutcome:
 class PreparedPlugins:
     """The plugins of one extension point, with their last results for one plan's specs.
 
-    The base of `PreFilters` and `PreScores`.
+    The base of `PreFilters` and `PreScores`. `reads` is the name of the plugins' method that returns what they read.
     """
 
-    def __init__(self, plugins: Sequence[Any], specs: Mapping[str, Any], state: ClusterState) -> None:
+    def __init__(self, plugins: Sequence[Any], reads: str, specs: Mapping[str, Any], state: ClusterState) -> None:
         self._state = state
         self._node_log = state.node_log
         self._columns = state.columns
         self._catalog = state.catalog
         self._plugins = list(plugins)
+        self._reads_of = reads
         count = len(self._plugins)
         # By plugin: its spec, its last result (`_UNKNOWN` if it must run), and the data that it reads, except NODES.
         self._specs: list[Any] = [None] * count
@@ -88,7 +89,7 @@ class PreparedPlugins:
             if spec is not self._specs[number]:
                 self._specs[number] = spec
                 # `_value_` skips the property `value`, which takes ten times as long.
-                self._reads[number] = self._reads_of(plugin, spec)._value_ & ~_NODES | _NEW_SPEC
+                self._reads[number] = getattr(plugin, self._reads_of)(spec)._value_ & ~_NODES | _NEW_SPEC
             self._all_reads |= self._reads[number]
 
     def _changes(self) -> int:
@@ -168,10 +169,6 @@ class PreparedPlugins:
 
     # The extension points differ in these methods.
 
-    def _reads_of(self, plugin: Any, spec: Any) -> Reads:
-        """Return what a plugin reads for a spec."""
-        raise TypeError(f"{type(self).__name__} lacks _reads_of()")
-
     def _run(self, number: int, argument: Any) -> Any:
         """Run a plugin; `argument` is that of `refresh`."""
         raise TypeError(f"{type(self).__name__} lacks _run()")
@@ -189,10 +186,7 @@ class PreFilters(PreparedPlugins):
     """The PreFilter plugins of a profile."""
 
     def __init__(self, profile: Profile, specs: Mapping[str, Any], state: ClusterState) -> None:
-        super().__init__(profile.pre_filter, specs, state)
-
-    def _reads_of(self, plugin: Any, spec: Any) -> Reads:
-        return plugin.pre_filter_reads(spec)
+        super().__init__(profile.pre_filter, "pre_filter_reads", specs, state)
 
     def _run(self, number: int, argument: Any) -> Any:
         return self._plugins[number].pre_filter(self._specs[number], self._state, argument)
@@ -252,11 +246,8 @@ class PreScores(PreparedPlugins):
 
     def __init__(self, profile: Profile, specs: Mapping[str, Any], state: ClusterState) -> None:
         # Without score plugins, no PreScore plugin runs.
-        super().__init__(profile.pre_score if profile.score else (), specs, state)
+        super().__init__(profile.pre_score if profile.score else (), "pre_score_reads", specs, state)
         self.reads_feasible = any(plugin.reads_feasible for plugin in self._plugins)
-
-    def _reads_of(self, plugin: Any, spec: Any) -> Reads:
-        return plugin.pre_score_reads(spec)
 
     def _run(self, number: int, argument: Any) -> Any:
         """Run a plugin; `argument` is bool[capacity], the feasible rows."""

@@ -3,6 +3,7 @@ cimport cython
 from bayplan.engine cimport queued_pod
 from bayplan.engine.backoff_queue cimport BackoffQueue
 from bayplan.engine.heap cimport PodHeap
+from bayplan.engine.hint_index cimport EventMatch, HintIndex
 from bayplan.engine.in_flight cimport InFlight
 from bayplan.engine.nominator cimport Nominator
 from bayplan.engine.struct_layouts cimport QueuedPod
@@ -16,7 +17,8 @@ cdef class SchedulingQueue:
     cdef public object scheduling_cycle
     cdef public bint closed
     cdef public dict _pre_enqueue
-    cdef public object _hints, _pod_lister, _sort_key, _unschedulable_flushed_ns
+    cdef public HintIndex _hints
+    cdef public object _pod_lister, _sort_key, _unschedulable_flushed_ns
     cdef public Py_ssize_t _sequence
     cdef public PodHeap _active
     cdef public InFlight _in_flight
@@ -36,7 +38,7 @@ cdef class SchedulingQueue:
     @cython.locals(queued=QueuedPod)
     cpdef object pop(self)
     cdef bint _start(self, QueuedPod queued) except -1
-    @cython.locals(group=RejectionGroup)
+    @cython.locals(group=RejectionGroup, match=EventMatch)
     cpdef object move_all(self, object event, object old, object new, object now_ns, object pre_check=*)
     @cython.locals(queued=QueuedPod)
     cpdef object _move(self, object movers, object happened, object now_ns)

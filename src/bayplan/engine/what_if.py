@@ -27,8 +27,8 @@ class Trial:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._parts = plan.filtered.results
-        self.moves = PodMoves(plan.state, with_pods=self._reads_pods())
+        self._parts = self._plan.filtered.rules.results
+        self.moves = PodMoves(self._plan.state, with_pods=self._reads_pods())
 
     def _reads_pods(self) -> bool:
         """Return whether a filter whose verdicts can change may read single pods, not just logged columns."""

@@ -97,11 +97,11 @@ class PluginTimer(EngineCalls):
         for own, timed, _ in self._timed:
             own.update(timed)
         plans = scheduler.plans
-        plans.time_rules(self._call)
+        plans.results.timer = self._call
         try:
             report = scheduler.schedule_one(now_ns)
         finally:
-            plans.time_rules(None)
+            plans.results.timer = None
             for own, timed, before in self._timed:
                 for name in timed:
                     del own[name]

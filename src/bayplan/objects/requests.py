@@ -71,7 +71,7 @@ class RequestOptions(msgspec.Struct, frozen=True, kw_only=True):
 _SCORING = RequestOptions(skip_pod_level_resources=True, missing_requests=NON_ZERO)
 
 
-class AccountedRequests(NamedTuple):
+class AccountedRequests(msgspec.Struct, frozen=True, gc=False):
     """The resources that the scheduler counts as used by a pod on its node.
 
     Attributes:

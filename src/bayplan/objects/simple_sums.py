@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+import msgspec
 
 from bayplan.objects.pod import Pod
 from bayplan.objects.quantity import QuantityLike, nano_value
@@ -45,7 +46,7 @@ def on_nodes(amounts: Amounts) -> Amounts:
     }
 
 
-class SimpleSum(NamedTuple):
+class SimpleSum(msgspec.Struct, frozen=True, gc=False):
     """The sums of a pod's container requests, if its requests depend only on its containers.
 
     Attributes:
@@ -84,8 +85,6 @@ def _with_missing(nanos: dict[str, int], silent: dict[str, int], missing: Quanti
 
 class SimpleSums:
     """Caches the summed requests of the last pod, because several plugins in a row need them for the same pod."""
-
-    __slots__ = ("_known",)
 
     def __init__(self) -> None:
         self._known: tuple[object, object, SimpleSum | None] = (None, None, None)

@@ -64,8 +64,7 @@ class DefaultPreemption(PreEnqueuePlugin[None], PostFilterPlugin[None]):
         if last is None:
             return SUCCESS
         victim = self.handle.pods.get(last)
-        # A victim without a node, which waited at Permit, has already been rejected.
-        if victim is not None and victim.spec.node_name and victim.metadata.deletion_timestamp is None:
+        if victim is not None and _is_running(victim):
             return GATED
         del self._last_victims[uid]
         return SUCCESS
@@ -83,6 +82,11 @@ class DefaultPreemption(PreEnqueuePlugin[None], PostFilterPlugin[None]):
 
 def _never_queue(pod: Pod, old: object | None, new: object | None) -> HintAnswer:
     return HintAnswer.SKIP
+
+
+def _is_running(victim: Pod) -> bool:
+    """Return whether a victim is neither terminating nor without a node: one that waited at Permit has been rejected."""
+    return bool(victim.spec.node_name) and victim.metadata.deletion_timestamp is None
 
 
 def _uid_of(pod: Pod) -> str:

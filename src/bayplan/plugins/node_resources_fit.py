@@ -196,13 +196,13 @@ class NodeResourcesFit(
         """Return ``Too many pods``, and ``Insufficient ...`` for each resource that is short."""
         if verdict == STATE_MISSING:
             return (NO_PRE_FILTER,)
-        names = ("Too many pods", *(f"Insufficient {request.name}" for request in spec.requests))
+        names = ("Too many pods", *[f"Insufficient {request.name}" for request in spec.requests])
         if len(spec.requests) > MAX_FLAGS:
             numbers = self._shortages[spec.key[0]]
             shortage = next(found for found, number in numbers.items() if number == verdict & ~UNRESOLVABLE_BIT)
         else:
-            shortage = tuple(bool(verdict & TOO_MANY_PODS << place) for place in range(len(names)))
-        return tuple(name for name, short in zip(names, shortage, strict=True) if short)
+            shortage = tuple([bool(verdict & TOO_MANY_PODS << place) for place in range(len(names))])
+        return tuple([name for name, short in zip(names, shortage, strict=True) if short])
 
     def pre_score(self, spec: NodeResourcesFitSpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
         """Return the devices that serve scored resources as params."""

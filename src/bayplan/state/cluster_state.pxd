@@ -3,7 +3,7 @@ cimport cython
 from bayplan.objects.struct_layouts cimport Pod
 from bayplan.state cimport pod_moves
 from bayplan.state.columns cimport Columns
-from bayplan.state.pod_info cimport Footprint, PodInfo
+from bayplan.state.pod_info cimport Footprint, PodClass, PodInfo
 from bayplan.state.row_log cimport RowLog
 
 cdef class ClusterState:
@@ -17,6 +17,12 @@ cdef class ClusterState:
     cdef object _journal, _footprints
     cdef object __weakref__
 
+    @cython.locals(amounts=dict)
+    cpdef Footprint footprint(self, Pod pod, object earlier_sums=*)
+    cpdef PodClass pod_class(self, Pod pod)
+    cpdef tuple owned_counters(self, object pod)
+    cpdef PodInfo pod_info(self, Pod pod)
+    cpdef object register_resource(self, object name)
     @cython.locals(footprint=Footprint)
     cpdef void place(self, PodInfo info, Py_ssize_t row) except *
     cpdef void _move(self, PodInfo info, Py_ssize_t row, Py_ssize_t sign) except *

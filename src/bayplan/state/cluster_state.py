@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
 import numpy as np
-from msgspec import Struct
 
 from bayplan.base.errors import InvariantError
 from bayplan.objects.node import Node
@@ -51,7 +50,7 @@ from bayplan.state.row_log import RowLog
 MAX_SAFE_REQUEST = 1 << 62
 """Requests up to this limit keep all sums within int64, if all other amounts are small."""
 
-Accounting: TypeAlias = Callable[[Pod, RequestGates], AccountedRequests]
+Accounting: TypeAlias = Callable[[Pod, RequestGates, int], AccountedRequests]
 """Computes the requests that the scheduler's release counts for a pod on its node."""
 
 
@@ -156,17 +155,15 @@ class ClusterState:
 
     # Pods.
 
-    def footprint(self, pod: Pod, *, earlier_sums: int = 0) -> Footprint:
+    def footprint(self, pod: Pod, earlier_sums: int = 0) -> Footprint:
         """Return the resources of a pod on its node; they hold for all pods with the same spec and resize status.
 
         `earlier_sums` matters only for pods for which `bayplan.objects.requests.repeats_overhead` returns True.
         """
-        if earlier_sums:
-            requests, cpu_milli, memory_bytes = accounted_requests(pod, self.request_gates, earlier_sums)
-        else:
-            requests, cpu_milli, memory_bytes = self._account(pod, self.request_gates)
+        counted = self._account(pod, self.request_gates, earlier_sums)
+        cpu_milli, memory_bytes = counted.non_zero_cpu_milli, counted.non_zero_memory_bytes
         amounts = {POD_COUNT: 1, NON_ZERO_CPU: cpu_milli, NON_ZERO_MEMORY: memory_bytes}
-        for name, amount in requests.items():
+        for name, amount in counted.requests.items():
             amounts[FIRST_RESOURCE + self.register_resource(name)] = amount
         key = (tuple([each for each in sorted(amounts.items()) if each[1]]), host_ports(pod))
         found = self._footprints.get(key)
@@ -200,7 +197,7 @@ class ClusterState:
 
     def owned_counters(self, pod: Pod) -> tuple[Counter, ...]:
         """Return the counters of the affinity terms that a pod owns."""
-        return tuple(self.counters.owned(term) for term in pod_terms(pod).all())
+        return tuple([self.counters.owned(term) for term in pod_terms(pod).all()])
 
     def pod_info(self, pod: Pod) -> PodInfo:
         """Return a new record of a pod, to be placed on a node."""
@@ -290,16 +287,6 @@ class ClusterState:
         if before.status.start_time != pod.status.start_time:
             self.pod_log.append(info.row)
         info.replace_version(pod)
-
-    # Other objects.
-
-    def put_object(self, key: str, item: Struct) -> None:
-        """Add or replace an object of the catalog. `key`: ``namespace/name`` or ``name``."""
-        self.catalog.put(key, item)
-
-    def remove_object(self, kind: type[Struct], key: str) -> None:
-        """Remove an object from the catalog, if it exists."""
-        self.catalog.remove(kind, key)
 
     # Magnitudes of amounts.
 

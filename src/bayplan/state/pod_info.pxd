@@ -18,7 +18,8 @@ cdef class PodClass:
     cdef object __weakref__
 
 cdef class PodInfo:
-    cdef public object key, pod
+    cdef public object key
+    cdef public Pod pod
     cdef public Footprint footprint
     cdef public PodClass pod_class
     cdef public int64_t priority

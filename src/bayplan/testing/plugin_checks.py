@@ -177,7 +177,7 @@ def what_is_not_declared_has_no_influence(make: Make, sample: SampleCluster) -> 
     touched = Reads.USAGE | (Reads.PORTS if _has_ports(newcomer) else Reads.NOTHING)
     _compare_cached(subject, before_filter, before_score, row, touched, "a pod was placed on {node}")
     before_filter, before_score = _cached_results(subject)
-    subject.state.put_object("elsewhere", Namespace(metadata=ObjectMeta(name="elsewhere")))
+    subject.state.catalog.put("elsewhere", Namespace(metadata=ObjectMeta(name="elsewhere")))
     _compare_cached(subject, before_filter, before_score, -1, Reads.NOTHING, "a namespace was made")
     if len(subject.rows) > 1:
         before_filter, before_score = _cached_results(subject)

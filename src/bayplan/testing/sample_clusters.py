@@ -78,7 +78,7 @@ class SampleCluster:
             state.remove_node(FREED)
         for document in self.others:
             item = default_object(decode(document))
-            state.put_object(item.key, item)
+            state.catalog.put(item.key, item)
         for document in self.running:
             pod = typed(document, Pod)
             row = state.nodes.row_of.get(pod.spec.node_name)

@@ -41,7 +41,7 @@ def typical_pods(pods: Iterable[Pod], *, popularity: float = POPULARITY) -> Typi
         key = (id(pod.spec), str(request))
         kind = known.get(key)
         if kind is None:
-            kind = known[key] = (accounted_requests(pod)[0].get("cpu", 0), request)
+            kind = known[key] = (accounted_requests(pod).requests.get("cpu", 0), request)
         kinds[kind] += 1
     return most_common(kinds, popularity)
 
