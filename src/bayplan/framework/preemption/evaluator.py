@@ -184,7 +184,7 @@ class Evaluator:
         row = self._choices.pick(ties)
         return PostFilterResult(
             nominated_node_name=self._cluster.nodes.names[row] or "",
-            victims=tuple([info.key for info in shortlist.victims_at(int((shortlist.rows == row).argmax()))]),
+            victims=tuple([info.key for info in shortlist.victims_at(shortlist.rows.tolist().index(row))]),
             shortlist=shortlist,
             clears_nominations=True,
         )
