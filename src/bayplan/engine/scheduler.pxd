@@ -30,6 +30,8 @@ cdef class Scheduler:
     cpdef object schedule_one(self, object now_ns)
     @cython.locals(plan=Plan, result=ScheduleResult, pod=Pod)
     cpdef object _schedule(self, QueuedPod queued, object now_ns)
+    @cython.locals(pod=Pod)
+    cpdef bint _skip_pod_schedule(self, QueuedPod queued) except -1
     cpdef void record(
         self, QueuedPod queued, object outcome, Plan plan, ScheduleResult result, object now_ns, object node=*, object message=*,
         object nominated=*, object victims=*,

@@ -156,7 +156,7 @@ class Scheduler:
     def _schedule(self, queued: QueuedPod, now_ns: int) -> CycleReport:
         pod = queued.pod
         profile = self.profiles.get(pod.spec.scheduler_name)
-        if profile is None or pod.metadata.deletion_timestamp is not None or queued.key in self.assumed:
+        if profile is None or self._skip_pod_schedule(queued):
             return self._skipped(queued, profile, now_ns)
         cycle_state = CycleState(now_ns)
         plan = self.plans.plan_for(profile, pod)
@@ -169,6 +169,10 @@ class Scheduler:
         self.record(queued, _SCHEDULED, plan, result, now_ns, node_name)
         self.assume(plan, pod, queued.key, result.row)
         return self.bindings.begin(Binding(queued, plan, cycle_state, node_name), now_ns)
+
+    def _skip_pod_schedule(self, queued: QueuedPod) -> bool:
+        pod = queued.pod
+        return pod.metadata.deletion_timestamp is not None or queued.key in self.assumed
 
     def _skipped(self, queued: QueuedPod, profile: Profile | None, now_ns: int) -> CycleReport:
         """End the cycle of a pod that is being deleted, already has a node, or names a scheduler without a profile."""
