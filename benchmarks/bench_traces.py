@@ -143,9 +143,9 @@ def _write_database(path: Path, size: int) -> tuple[Path, int]:
             if not batches:
                 database.executemany("INSERT INTO vm VALUES (?, ?, ?, ?, ?, ?)", rows)
             else:
-                shift = (batches * len(rows), len(rows))
-                columns = "vmId + ?1, tenantId + ?1 / 5, vmTypeId, priority, starttime, endtime"
-                database.execute(f"INSERT INTO vm SELECT {columns} FROM vm WHERE rowid <= ?2", shift)
+                given = {"shift": batches * len(rows), "count": len(rows)}
+                columns = "vmId + :shift, tenantId + :shift / 5, vmTypeId, priority, starttime, endtime"
+                database.execute(f"INSERT INTO vm SELECT {columns} FROM vm WHERE rowid <= :count", given)
             database.commit()
             batches += 1
     return path, batches * len(rows)

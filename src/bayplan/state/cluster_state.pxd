@@ -26,7 +26,7 @@ cdef class ClusterState:
     @cython.locals(footprint=Footprint)
     cpdef void place(self, PodInfo info, Py_ssize_t row) except *
     cpdef void _move(self, PodInfo info, Py_ssize_t row, Py_ssize_t sign) except *
-    @cython.locals(nodes=dict)
+    @cython.locals(nodes=dict, alike=Py_ssize_t, as_important=Py_ssize_t)
     cpdef void shift(self, PodInfo info, Py_ssize_t row, Py_ssize_t sign) except *
     cdef void _change_ports(self, object change, Py_ssize_t row, tuple ports) except *
     @cython.locals(info=PodInfo, row=Py_ssize_t)

@@ -239,11 +239,14 @@ class ClusterState:
         else:
             del self.pods[info.key], self.pods_on[row][info.key]
         nodes, priorities = info.pod_class.nodes, self._priorities
-        nodes[row] = nodes.get(row, 0) + sign
-        if not nodes[row]:
+        alike, as_important = nodes.get(row, 0) + sign, priorities.get(info.priority, 0) + sign
+        if alike:
+            nodes[row] = alike
+        else:
             del nodes[row]
-        priorities[info.priority] = priorities.get(info.priority, 0) + sign
-        if not priorities[info.priority]:
+        if as_important:
+            priorities[info.priority] = as_important
+        else:
             del priorities[info.priority]
         pod_moves.count_pod(self.columns, info, row, sign)
         self.usage_log.append(row)
@@ -274,12 +277,10 @@ class ClusterState:
         pods.clear()
         pods.update(restored)
 
-    def update_pod(self, pod: Pod) -> PodInfo:
-        """Replace a pod on a node by a newer version on the same node; return the new record."""
+    def update_pod(self, pod: Pod) -> None:
+        """Replace a pod on a node by a newer version on the same node."""
         old = self.remove_pod(f"{pod.metadata.namespace}/{pod.metadata.name}")
-        info = self.pod_info(pod)
-        self.place(info, old.row)
-        return info
+        self.place(self.pod_info(pod), old.row)
 
     def replace_pod_version(self, info: PodInfo, pod: Pod) -> None:
         """Store a newer version of a pod with unchanged resources."""
