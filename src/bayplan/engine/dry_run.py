@@ -98,7 +98,8 @@ class DryRun:
         chosen = chosen[:safe_count]
         if violating:
             chosen = np.concatenate((chosen, np.array(violating, dtype=np.intp)))
-        return Shortlist(chosen, chosen, self.table, self._found, partial(self._infeasible, rows, start, visited))
+        victims: list[Any] = [self._found[row] for row in chosen.tolist()]
+        return Shortlist(chosen, self.table[chosen], victims, partial(self._infeasible, rows, start, visited))
 
     def _infeasible(self, rows: Index, start: int, visited: int) -> list[tuple[Status, list[int]]]:
         """Return the statuses of evaluated rows that are not candidates, each with its rows."""
@@ -217,7 +218,7 @@ def find_candidates(
     """
     if not plan.state.has_pods_below(plan.priority):
         nowhere, order = rows[:0], np.concatenate((rows[start:], rows[:start]))
-        return Shortlist(nowhere, nowhere, _NO_CANDIDATES, [], lambda: [(unresolvable(NO_VICTIMS), order)])
+        return Shortlist(nowhere, _NO_CANDIDATES, [], lambda: [(unresolvable(NO_VICTIMS), order)])
     if not isinstance(plan.dry_run, DryRun):
         plan.dry_run = DryRun(plan, nominated_pods.log)
     return plan.dry_run.search(rows, start, wanted, nominated_pods(pod), budgets)
