@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from proofs.proof import Proof
 
-PROOFS = ("unblock", "root_causes", "capacity", "nodes")
+PROOFS = ("unblock", "root_causes", "capacity", "nodes", "what_if")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -7,6 +7,7 @@ import pytest
 from bayplan.answers.answer_text import difference_text
 from bayplan.answers.changes import CHANGES, Change, is_change, parse_change
 from bayplan.answers.comparing import compare
+from bayplan.answers.decisive_plugin import already_better
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.what_if import Answer, Reschedule, what_if
 from bayplan.app.question_clusters import changed_setup
@@ -323,3 +324,58 @@ def test_scaling_counts_the_quota_that_earlier_changes_leave(changes: list[str],
 def test_the_first_line_says_how_many_new_pods_are_pending() -> None:
     answer = what_if(cluster_of(node("n1"), *WEB[:1]), [parse_change("scale=web:6")])
     assert difference_text(answer)[0] == "scale=web:6: of 6 pods, 5 are new (2 of them pending)."
+
+
+def test_the_reason_of_a_pending_pod_holds_at_the_end() -> None:
+    # The first pod is tried while n2 is too small for it only in cpu; the second one then takes the last place for a pod.
+    small = make_node("n2").capacity(cpu="2", memory="8Gi", pods="1").zone("b").obj()
+    pods = [
+        running("first", "n1", cpu="3", owner="first", priority=9).obj(),
+        running("second", "n1", cpu="1", owner="second").obj(),
+    ]
+    answer = what_if(cluster_of(node("n1"), small, *pods), [parse_change("remove-nodes=n1")])
+    assert [(row.pod, row.kind, row.after) for row in answer.differences] == [
+        ("default/second", "moved", "n2"),
+        ("default/first", "waits", ""),
+    ]
+    assert answer.differences[1].reason == "0/1 nodes are available: 1 Insufficient cpu, 1 Too many pods."
+
+
+def test_an_evicted_pod_of_a_daemon_set_waits_for_its_node() -> None:
+    agent = running("agent-1", "n1", owner="agent", kind="DaemonSet", cpu="1").obj()
+    top = running("top", "n2", owner="top", cpu="4", priority=5).obj()
+    answer = what_if(cluster_of(node("n1"), node("n2"), agent, top), [parse_change("remove-nodes=n2")])
+    assert kinds(answer) == {"top": "moved", "agent-1": "waits"}
+    assert answer.evictions[0].pod == "default/agent-1"
+    # On the remaining nodes of a larger cluster there is room, but a DaemonSet creates its pod for one node.
+    items = (node("n1"), node("n2"), node("n3", cpu="2"), agent, top)
+    answer = what_if(cluster_of(*items), [parse_change("remove-nodes=n2")])
+    row = next(row for row in answer.differences if row.pod == "default/agent-1")
+    assert (row.kind, row.after) == ("waits", "")
+    assert "1 Insufficient cpu" in row.reason
+
+
+def test_a_pod_without_tolerations_is_gone_because_of_the_taint() -> None:
+    answer = what_if(cluster_of(*NODES, AGENT), [parse_change("taint=n1:x=y:NoExecute")])
+    assert [(row.pod, row.reason) for row in answer.differences] == [
+        ("default/agent-1", "it does not tolerate the taint x=y:NoExecute")
+    ]
+
+
+class _Output:
+    """Plugin results with fixed scores of two nodes."""
+
+    def __init__(self, **points: tuple[int, int]) -> None:
+        self._points = points
+
+    def rejection(self, node: str) -> tuple[str, str] | None:
+        return None
+
+    def points(self, node: str) -> dict[str, int]:
+        return {plugin: pair[node == "n2"] for plugin, pair in self._points.items()}
+
+
+def test_an_earlier_preference_has_the_points_of_the_earlier_decision() -> None:
+    before, after = _Output(X=(40, 47), Y=(10, 10)), _Output(X=(50, 51), Y=(0, 90))
+    assert already_better(before, after, "n1", "n2") == (True, "X", 7)
+    assert already_better(after, _Output(X=(9, 0), Y=(0, 0)), "n1", "n2") == (True, "Y", 90)

@@ -1,10 +1,10 @@
-"""A small sample of the proofs about capacity and nodes; `python -m proofs` checks all cases."""
+"""A small sample of the proofs about capacity, nodes and what-if; `python -m proofs` checks all cases."""
 
 from __future__ import annotations
 
 import pytest
 
-from proofs import capacity, nodes
+from proofs import capacity, nodes, what_if
 
 
 @pytest.mark.parametrize("seed", [pytest.param(seed, id=f"seed {seed}") for seed in (11, 12)])
@@ -19,3 +19,10 @@ def test_node_additions_and_removals_are_verified_by_scheduling(seed: int) -> No
     proof = nodes.prove(3, seed)
     assert proof.failures == []
     assert proof.cases == 3
+
+
+@pytest.mark.parametrize("seed", [pytest.param(seed, id=f"seed {seed}") for seed in (11, 12)])
+def test_what_if_and_compare_match_new_clusters(seed: int) -> None:
+    proof = what_if.prove(6, seed)
+    assert proof.failures == []
+    assert proof.cases == 6

@@ -15,8 +15,7 @@ import numpy as np
 from bayplan.analysis.filter_matrix import LOAD, VOLUME_FILTERS
 from bayplan.analysis.rows import Rows
 from bayplan.analysis.volume_places import placed_volumes, volume_exclusion
-from bayplan.answers.copies import Template, admission_of, quota_namespaces, replacement
-from bayplan.answers.displaced_pods import is_recreated_elsewhere
+from bayplan.answers.copies import Template, admission_of, quota_namespaces, replacement_of_victim
 from bayplan.answers.instant_host import Eviction
 from bayplan.answers.node_groups import Group, group_of
 from bayplan.answers.question_cluster import QuestionCluster
@@ -435,8 +434,8 @@ def _victims(trial: Trial, cluster: QuestionCluster) -> list[VictimRow]:
     for profile in trial.scheduler.profiles.values():
         profile.post_filter = ()
     for pod in list(trial.victims.values()):
-        if is_recreated_elsewhere(pod) and cluster.get(Pod, pod.key) is not None:
-            trial.add_all(replacement(pod, cluster))
+        if cluster.get(Pod, pod.key) is not None:
+            trial.add_all(replacement_of_victim(pod, cluster))
     trial.settle()
     return [
         VictimRow(

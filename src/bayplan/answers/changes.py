@@ -187,11 +187,11 @@ def _delete_nodes(nodes: Sequence[Node], trial: Trial, effect: Effect) -> None:
             _displace(pod, effect)
 
 
-def _displace(pod: Pod, effect: Effect) -> None:
-    """Record a pod that has lost its node: as displaced if it is recreated, else as gone."""
+def _displace(pod: Pod, effect: Effect, why_gone: str = "it ends with its node") -> None:
+    """Record a pod that has lost its node: as displaced if it is recreated, else as gone for the given reason."""
     effect.added.pop(pod.key, None)
     if not is_recreated_elsewhere(pod):
-        effect.gone[pod.key] = "it ends with its node"
+        effect.gone[pod.key] = why_gone
         return
     effect.displaced[pod.key] = pod
     if pod.metadata.controller() is None:
@@ -251,7 +251,7 @@ def _taint(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effec
             )
             if not stays:
                 trial.remove_pod(pod.key)
-                _displace(pod, effect)
+                _displace(pod, effect, f"it does not tolerate the taint {change.value}")
 
 
 def _untaint(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:

@@ -12,13 +12,16 @@ from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
+from bayplan.answers.displaced_pods import is_recreated_elsewhere
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.workloads import Found, template_of
 from bayplan.base.errors import InputError
 from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.admission import PodAdmission
+from bayplan.cluster.owned_pods import is_active
 from bayplan.cluster.store import ObjectStore
 from bayplan.cluster.volume_controller import bound_claim, provisioned_volume
+from bayplan.controllers.daemon_nodes import pinned_spec
 from bayplan.controllers.pod_claims import POD_CLAIM_ANNOTATION
 from bayplan.objects.meta import KubernetesObject, ObjectMeta, OwnerReference
 from bayplan.objects.pod import Pod, PodResourceClaimStatus, PodStatus
@@ -181,6 +184,19 @@ def replacement(pod: Pod, objects: Lookup) -> list[KubernetesObject]:
     new name.
     """
     return PodCopier(pod, objects).copy(pod.metadata.name, f"{pod.metadata.uid}-again")
+
+
+def replacement_of_victim(pod: Pod, objects: Lookup) -> list[KubernetesObject]:
+    """Return the objects of the pod that replaces an evicted one whose node still exists; [] if nothing recreates it.
+
+    A DaemonSet creates its pod again for the same node.
+    """
+    if is_recreated_elsewhere(pod):
+        return replacement(pod, objects)
+    owner = pod.metadata.controller()
+    if owner is None or owner.kind != "DaemonSet" or not is_active(pod):
+        return []
+    return replacement(replace(pod, spec=pinned_spec(pod.spec, pod.spec.node_name)), objects)
 
 
 # --- more copies of a workload ----------------------------------------------------------------------------------------

@@ -96,15 +96,15 @@ def _preferences(output: PluginOutput, a_node: str, b_node: str) -> dict[str, in
 
 
 def already_better(a: PluginOutput, b: PluginOutput, a_node: str, b_node: str) -> tuple[bool, str, int]:
-    """Return (whether b's node scored higher on side a, too; the plugin of side b that prefers it most; by how many points).
+    """Return (whether b's node scored higher on side a, too; the plugin that preferred it most there; by how many points).
 
     If the first is True, the changes did not move the pod: without them, it would also have moved when scheduled again.
     Return (False, "", 0) if a side rejects one of the nodes.
     """
     if a.rejection(a_node) is not None or a.rejection(b_node) is not None or b.rejection(a_node) is not None:
         return False, "", 0
-    before, after = _preferences(a, a_node, b_node), _preferences(b, a_node, b_node)
-    if not before or not after or sum(before.values()) >= 0:
+    before = _preferences(a, a_node, b_node)
+    if sum(before.values()) >= 0 or not _preferences(b, a_node, b_node):
         return False, "", 0
-    name = min(after, key=lambda each: after[each])
-    return after[name] < 0, name, -after[name]
+    name = min(before, key=lambda each: before[each])
+    return True, name, -before[name]

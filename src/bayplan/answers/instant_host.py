@@ -55,6 +55,8 @@ class InstantHost:
         messages: why pods that were tried have no node, by key.
         evictions: the evictions, in order.
         victims: the last version of each evicted pod, by key.
+        changes: the number of changes so far that may change decisions about other pods: all but those of pods without
+            a node, unless they are nominated.
     """
 
     def __init__(self, scheduler: Scheduler, now_ns: int = 0) -> None:
@@ -65,6 +67,7 @@ class InstantHost:
         self.messages: dict[str, str] = {}
         self.evictions: list[Eviction] = []
         self.victims: dict[str, Pod] = {}
+        self.changes = 0
         self._journal: list[Change] | None = None
 
     # Changes.
@@ -73,6 +76,8 @@ class InstantHost:
         """Pass one change to the scheduler, and execute the resulting actions."""
         if self._journal is not None:
             self._journal.append((old, new))
+        if not (_has_no_node(old) and _has_no_node(new)):
+            self.changes += 1
         if actions := self.scheduler.handle(old, new, self.now_ns):
             self.execute(actions)
 
@@ -225,6 +230,7 @@ class InstantHost:
                 metadata = replace(pod.metadata, resource_version="")
                 status = replace(pod.status, nominated_node_name=action.node_name)
                 self.handle(pod, replace(pod, metadata=metadata, status=status))
+                self.changes += 1
 
     def _write(self, action: Update) -> None:
         """Write a volume or claim, and the resulting changes of the volume controller."""
@@ -238,3 +244,8 @@ class InstantHost:
         self.evictions.append(Eviction(pod.key, self.node_of(pod.key), preemptor, priority, controller))
         self.victims[pod.key] = pod
         self.remove_pod(pod.key)
+
+
+def _has_no_node(item: KubernetesObject | None) -> bool:
+    """Return whether an item is a pod without a node, or None."""
+    return item is None or (isinstance(item, Pod) and not item.spec.node_name)

@@ -27,6 +27,9 @@ from bayplan.state.object_catalog import ObjectCatalog
 PATIENCE_NS = 240 * SECOND_NS
 """Virtual time that `Trial.settle` waits for backoffs and permits: less than the 5 min after which pods are retried anyway."""
 
+MAX_RETRIES = 5
+"""Maximum number of times to try pods again whose message the previous round has made out of date."""
+
 Make = Callable[[Collection[str]], Scheduler]
 """Returns another scheduler for the state of a trial. It examines all nodes, and some plugins are disabled."""
 
@@ -103,6 +106,7 @@ class Trial(InstantHost):
         self.nominated: dict[str, Pod] = {}
         self.trials = 0
         self.last_decision: dict[str, int] = {}
+        self._tried_at: dict[str, int] = {}
         self._make = make
         self._preempts = preempts
         self._checkpoint = checkpoint
@@ -181,6 +185,30 @@ class Trial(InstantHost):
             self.now_ns = wakeup_ns
             self.execute(scheduler.tick(wakeup_ns))
 
+    def retry_outdated(self) -> None:
+        """Schedule again, without preemption, the waiting pods whose last attempt precedes other changes.
+
+        Their messages then hold now. kube-scheduler does the same every few minutes, even without an event that could
+        help these pods.
+        """
+        scheduler = self.scheduler
+        for _ in range(MAX_RETRIES):
+            at_permit = {waiting.key for waiting in scheduler.waiting_pods}
+            outdated = [
+                pod
+                for key, pod in scheduler.pods.items()
+                if not pod.spec.node_name
+                and self._tried_at.get(key, self.changes) < self.changes
+                and key not in at_permit
+                and key not in self.nominated
+            ]
+            if not outdated:
+                return
+            for pod in outdated:
+                self.remove_pod(pod.key)
+            self.add_all(outdated)
+            self.settle(preempts=False)
+
     def _enable_post_filters(self, enabled: bool) -> None:
         for name, profile in self.scheduler.profiles.items():
             profile.post_filter = self._post_filters[name] if enabled else ()
@@ -199,6 +227,7 @@ class Trial(InstantHost):
         key = key_of(report.pod)
         if self.scheduler.records.level:
             self.last_decision[key] = len(self.scheduler.records) - 1
+        self._tried_at[key] = self.changes
         if report.outcome is not Outcome.SCHEDULED:
             self.messages[key] = report.message
         self.execute(report.actions)

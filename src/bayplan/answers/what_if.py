@@ -2,7 +2,8 @@
 
 Both sides are scheduled by the same rules: waiting pods are tried on the current cluster (before) and on the changed
 one (after), so that all differences are effects of the changes. Pods that lose their node are recreated by their
-controllers, or as copies if they have none, and keep their names. Evicted pods are recreated, too.
+controllers, or as copies if they have none, and keep their names. Evicted pods are recreated, too; those of DaemonSets
+wait for their node.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from msgspec.structs import replace
 from bayplan.analysis.fragmentation import PodShape, shapes_fragmentation, shapes_of_pods
 from bayplan.analysis.rows import Rows
 from bayplan.answers.changes import CHANGES, Change, Effect, apply_change, missing_change
-from bayplan.answers.copies import replacement
+from bayplan.answers.copies import replacement, replacement_of_victim
 from bayplan.answers.decisive_plugin import DecisionOutput, DecisivePlugin, already_better, decisive_plugin
 from bayplan.answers.displaced_pods import as_waiting, is_recreated_elsewhere
 from bayplan.answers.instant_host import Eviction
@@ -262,6 +263,7 @@ def _run(
             trial.add_all(replacement(pod, cluster))
         trial.settle()
         _recreate_victims(trial, cluster)
+        trial.retry_outdated()
         side = side_of(trial, effect.gone)
         side.measures = measures(trial, side, shapes)
         if after is not None:
@@ -273,16 +275,16 @@ def _run(
 
 def _recreate_victims(trial: Trial, cluster: QuestionCluster) -> None:
     done = 0
-    for _ in range(MAX_ROUNDS):
+    for number in range(MAX_ROUNDS):
         if len(trial.evictions) == done:
             return
         fresh = trial.evictions[done:]
         done = len(trial.evictions)
         for eviction in fresh:
-            pod = trial.victims[eviction.pod]
-            if is_recreated_elsewhere(pod) and eviction.pod not in trial.scheduler.pods:
-                trial.add_all(replacement(pod, cluster))
-        trial.settle()
+            if eviction.pod not in trial.scheduler.pods:
+                trial.add_all(replacement_of_victim(trial.victims[eviction.pod], cluster))
+        # No replacement may be missing at the end, so in the last round no pod is evicted.
+        trial.settle(preempts=False if number == MAX_ROUNDS - 1 else None)
 
 
 def side_of(trial: Trial, gone: Mapping[str, str] | None = None) -> Side:
@@ -437,7 +439,7 @@ def _move_reason(key: str, a: Side, b: Side) -> tuple[str, str]:
     if in_a is not None and in_b is not None:
         better, plugin, points = already_better(in_a, in_b, before, after)
         if better:
-            return plugin, f"{after} already scored {points} points more than {before} before"
+            return plugin, f"{after} already scored {format_count(points, 'point')} more than {before} before"
     found = decisive_plugin(in_a, in_b, before, after)
     if found is not None:
         return found.name, reason_of(found, before, after)
