@@ -111,8 +111,8 @@ def test_explain_lists_the_pods_of_a_workload(result: str, capsys: pytest.Captur
     assert out.count("default/web-") == 4
     assert "1 of them: 0/3 nodes are available: 3 Insufficient cpu." in out
     assert main(["explain", "deployment/web", result, "--json"]) == 0
-    lines = msgspec.json.decode(capsys.readouterr().out)
-    assert sorted(line["fate"] for line in lines) == ["pending", "placed", "placed", "placed"]
+    found = msgspec.json.decode(capsys.readouterr().out)
+    assert sorted(line["fate"] for line in found["pods"]) == ["pending", "placed", "placed", "placed"]
 
 
 def test_rejections_and_scores_of_custom_plugins_are_explained(
@@ -339,9 +339,13 @@ def test_a_workload_without_pods_is_explained(tmp_path: Path, capsys: pytest.Cap
     (tmp_path / "web.yaml").write_text(REFUSED)
     assert main(["explain", "deployment/web", str(tmp_path / "web.yaml")]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith(
-        "2 replicas of deployment/default/web were never created: forbidden: exceeded quota: none"
-    )
+    missing = "2 replicas of deployment/default/web were never created: forbidden: exceeded quota: none"
+    assert lines[0].startswith(missing)
+    assert main(["explain", "deployment/web", str(tmp_path / "web.yaml"), "--json"]) == 0
+    found = msgspec.json.decode(capsys.readouterr().out)
+    assert found["missing"].startswith(missing)
+    assert found["pods"] == []
+    assert found["assumptions"]
     assert main(["unblock", "deployment/web", str(tmp_path / "web.yaml")]) == 2
     assert "a workload without pods: 2 replicas of deployment/default/web were never" in capsys.readouterr().err
     assert main(["waiting", str(tmp_path / "web.yaml")]) == 0
@@ -354,10 +358,27 @@ def test_a_short_name_never_hides_the_pods_of_a_workload_that_lacks_replicas(
     path = tmp_path / "web.yaml"
     path.write_text(REFUSED.replace('pods: "0"', 'pods: "2"').replace("replicas: 2", "replicas: 3"))
     assert main(["explain", "deployment/web", str(path)]) == 0
-    assert capsys.readouterr().out.startswith("0 of 2 pods have a node, 2 are pending.")
+    assert "\n0 of 2 pods have a node, 2 are pending." in capsys.readouterr().out
     for command, name in (("explain", "web"), ("unblock", "default/web")):
         assert main([command, name, str(path)]) == 2
         assert "or 'deployment/default/web'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "kept", [pytest.param(1, id="of a workload with one pod"), pytest.param(2, id="of a workload with several pods")]
+)
+def test_missing_replicas_are_named_for_a_recorded_run(
+    kept: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, result = tmp_path / "web.yaml", str(tmp_path / "run")
+    path.write_text(REFUSED.replace('pods: "0"', f'pods: "{kept}"').replace("replicas: 2", "replicas: 3"))
+    assert main(["simulate", str(path), "--out", result]) == 0
+    capsys.readouterr()
+    assert main(["explain", "deployment/web", result]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    replicas = "2 replicas of deployment/default/web were" if kept == 1 else "1 replica of deployment/default/web was"
+    assert lines[0].startswith(f"{replicas} never created: forbidden: exceeded quota: none")
+    assert any(line.startswith("0 of ") for line in lines)
 
 
 def test_missing_replicas_are_named_if_one_pod_exists(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

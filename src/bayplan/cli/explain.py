@@ -136,7 +136,9 @@ def _print(found: Explanation | Workload, *, as_json: bool, all_nodes: bool) -> 
         else:
             print_parts(console, render_explanation(found, width=console.width, all_nodes=all_nodes))
     elif as_json:
-        print_json([_pod_line(found.source, life) for life in found.lives])
+        pods = [_pod_line(found.source, life) for life in found.lives]
+        shown = {"pods": pods, "missing": found.missing, "verdicts": found.verdicts, "assumptions": found.assumptions}
+        print_json(shown)
     else:
         print_lines(_workload_lines(found))
 
@@ -264,8 +266,11 @@ class _Question:
             except MissingPlugins:
                 raise problem from None
             return _without_pods(pod, source, Cluster.of(present, seed=self._options.seed), problem)
-        if len({life.key for life in lives}) > 1:
-            return Workload(source, lives, "", [], [])
+        is_single = len({life.key for life in lives}) == 1
+        if not is_single or not _names_pod(pod, lives[-1].key, shown):
+            missing, assumptions = self._missing_at_end(pod, end)
+            if not is_single or missing:
+                return Workload(source, lives, missing, [], assumptions)
         found = explain_pod(source, lives, attempt=shown.attempt, node=shown.node, best=shown.best)
         last = lives[-1]
         if last.fate not in WAITING or last.pod is None or shown.attempt is not None:
@@ -287,6 +292,15 @@ class _Question:
         found = replace(found, verdict=found.verdict.replace(found.message, message), message=message)
         return with_suggestions(found, trial, waiting, shown.node)
 
+    def _missing_at_end(self, workload: str, end: Callable[[], ClusterSource]) -> tuple[str, list[str]]:
+        """Return why replicas of a workload are missing at the end of a run, and the assumptions; "" and [] if none is."""
+        try:
+            present = Cluster.of(end(), seed=self._options.seed, record_level=RecordLevel.OFF)
+        except MissingPlugins:
+            return "", []
+        missing = missing_replicas(workload, present.questions())
+        return missing, present.assumptions if missing else []
+
     def _of_present(self, pod: str, shown: Shown, source: ClusterSource) -> Explanation | Workload:
         """Explain a pod of a cluster in its current state."""
         with reported_plugin_errors(source.scheduler.custom_plugins):
@@ -303,7 +317,7 @@ class _Question:
         except InputError as problem:
             return _without_pods(pod, None, cluster, problem)
         key, is_single = lives[-1].key, len({life.key for life in lives}) == 1
-        is_pod = is_single and (shown.node or key.startswith(pod) or key.rpartition("/")[2].startswith(pod))
+        is_pod = is_single and _names_pod(pod, key, shown)
         missing = "" if is_pod else missing_replicas(pod, cluster.questions())
         if is_single and not missing:
             return cluster.explain(key, node=shown.node, best=shown.best)
@@ -311,6 +325,11 @@ class _Question:
         verdicts = [cluster.explain(waiting[0].key, node=shown.node).verdict] if waiting else []
         present = CurrentSource(cluster.trial(), pods, lives[0], source.now_ns)
         return Workload(present, lives, missing, verdicts, cluster.assumptions)
+
+
+def _names_pod(text: str, key: str, shown: Shown) -> bool:
+    """Return whether a text that matches the pod with this key names the pod itself rather than its workload."""
+    return bool(shown.node) or key.startswith(text) or key.rpartition("/")[2].startswith(text)
 
 
 def _without_pods(name: str, source: RunSource | None, cluster: Cluster, problem: InputError) -> Workload:
