@@ -111,3 +111,35 @@ def test_a_gated_pod_does_not_start() -> None:
     lines = start_text(start_times(cluster(pod), "x"))
     assert lines[0] == "pod/default/x does not start within 7 d; nothing removes its scheduling gates."
     assert lines[3].endswith("waiting for scheduling gates: [example.com/quota]")
+
+
+@pytest.mark.parametrize(
+    ("items", "want"),
+    [
+        pytest.param([], ["no pod may end (restartPolicy Never or OnFailure)"], id="none"),
+        pytest.param(
+            [running("web-1", "n1").annotation({"bayplan.io/run-time": "2h"}).obj()],
+            [
+                "1 pod may end (restartPolicy Never or OnFailure, or annotation bayplan.io/run-time)",
+                "1 of them runs as long as its annotation bayplan.io/run-time says",
+            ],
+            id="one that would be restarted without its annotation",
+        ),
+        pytest.param(
+            [ending("train-1", run_time="forever")],
+            ["no pod may end (restartPolicy Never or OnFailure)"],
+            id="one that runs forever",
+        ),
+        pytest.param(
+            [ending("train-1")],
+            [
+                "1 pod may end (restartPolicy Never or OnFailure)",
+                "1 of them has no known run time, and is assumed to run for 2 h",
+            ],
+            id="one without a known run time",
+        ),
+    ],
+)
+def test_the_assumptions_count_the_pods_that_may_end(items: list[Pod], want: list[str]) -> None:
+    answer = start_times(cluster(*items, waiting("next")), "next", assumed_run_ns=2 * HOUR_NS, seeds=(0,))
+    assert [*answer.assumptions] == [*want, "no node is added or removed, and only controllers create new pods"]

@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bayplan.analysis.rows import Rows
+from bayplan.analysis.units import format_duration
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.workloads import find_workload, workload_of
 from bayplan.base.counted_nouns import format_count
@@ -23,7 +24,7 @@ from bayplan.base.go_text.times import parse_time_ns
 from bayplan.base.random_streams import RandomStream, RandomStreams
 from bayplan.cluster.kubelet import KubeletOptions, PodRun
 from bayplan.cluster.owned_pods import is_finished
-from bayplan.cluster.run_time import ENDS_BY_ITSELF, RUN_TIME_ANNOTATION
+from bayplan.cluster.run_time import ENDS_BY_ITSELF, FOREVER, RUN_TIME_ANNOTATION
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.records import RecordLevel
 from bayplan.objects.meta import KubernetesObject
@@ -215,10 +216,12 @@ class _Runs:
             duration_ns = _duration_ns(pod)
             if duration_ns is not None:
                 self._history.setdefault(self._family(pod), []).append(duration_ns)
-        ending = [pod for pod in cluster.all(Pod) if _ends(pod) and not is_finished(pod)]
+        # An annotated pod ends whatever its restart policy.
+        ending = [pod for pod in cluster.all(Pod) if not is_finished(pod) and _run_time(pod) != FOREVER]
         annotated = [pod for pod in ending if RUN_TIME_ANNOTATION in pod.metadata.annotations]
         known = [pod for pod in ending if pod not in annotated and self._family(pod) in self._history]
         self._counts = len(ending), len(annotated), len(known)
+        self._all_end_by_policy = all(_ends(pod) for pod in ending)
 
     def _family(self, pod: Pod) -> tuple[str, str, str]:
         """Return the workload whose pods are assumed to have similar run times: of a Job's pod, its CronJob if there is one."""
@@ -244,16 +247,24 @@ class _Runs:
         """Return the assumptions about run times."""
         ending, annotated, known = self._counts
         rest = ending - annotated - known
-        found = [f"{format_count(ending, 'pod')} may end (restartPolicy Never or OnFailure)"]
+        why = "restartPolicy Never or OnFailure"
+        if not self._all_end_by_policy:
+            why += f", or annotation {RUN_TIME_ANNOTATION}"
+        found = [f"{format_count(ending, 'pod') if ending else 'no pod'} may end ({why})"]
         if annotated:
-            found.append(f"{annotated:,} of them run as long as their annotation {RUN_TIME_ANNOTATION} says")
+            runs = "runs as long as its" if annotated == 1 else "run as long as their"
+            found.append(f"{annotated:,} of them {runs} annotation {RUN_TIME_ANNOTATION} says")
         if known:
-            found.append(f"{known:,} of them run as long as a finished pod of their workload")
+            runs, their = ("runs", "its") if known == 1 else ("run", "their")
+            found.append(f"{known:,} of them {runs} as long as a finished pod of {their} workload")
         if rest:
             assumed = (
-                f"{self._assumed_ns / 1e9:,.0f} s" if self._assumed_ns is not None else "forever (--assume-run-time)"
+                f"for {format_duration(self._assumed_ns)}"
+                if self._assumed_ns is not None
+                else "forever (--assume-run-time)"
             )
-            found.append(f"{rest:,} of them have no known run time, and are assumed to run {assumed}")
+            have, are = ("has", "is") if rest == 1 else ("have", "are")
+            found.append(f"{rest:,} of them {have} no known run time, and {are} assumed to run {assumed}")
         found.append("no node is added or removed, and only controllers create new pods")
         if seeds > 1:
             found.append(
@@ -264,6 +275,11 @@ class _Runs:
 
 def _ends(pod: Pod) -> bool:
     return pod.spec.restart_policy in ENDS_BY_ITSELF
+
+
+def _run_time(pod: Pod) -> str:
+    """Return the run time in a pod's annotation; without one, "" if the pod ends by itself, else `FOREVER`."""
+    return pod.metadata.annotations.get(RUN_TIME_ANNOTATION, "" if _ends(pod) else FOREVER)
 
 
 def _duration_ns(pod: Pod) -> int | None:
