@@ -282,3 +282,26 @@ def test_a_terminating_pod_without_a_node_does_not_wait() -> None:
     assert cluster.explain("x").verdict == "default/x was deleted before it got a node"
     with pytest.raises(InputError, match="expected a pending pod, got default/x, deleted"):
         cluster.unblock("x")
+
+
+@pytest.mark.parametrize(
+    ("pod", "want"),
+    [
+        pytest.param(
+            make_pod("x").node("gone"), "default/x is on gone, which is not in the cluster", id="an unknown node"
+        ),
+        pytest.param(
+            make_pod("x").node("a").terminating(), "default/x is on a, and is being deleted", id="a terminating pod"
+        ),
+        pytest.param(
+            make_pod("x").node("a").annotation({"kubernetes.io/config.mirror": "hash"}),
+            "default/x is on a: it is a static pod, which the kubelet of this node runs without the scheduler",
+            id="a static pod",
+        ),
+    ],
+)
+def test_pods_that_are_never_scheduled_again_have_no_attempt(pod: PodBuilder, want: str) -> None:
+    found = cluster_of(pod).explain("x")
+    assert found.verdict == want
+    assert not found.attempts
+    assert found.detail is None

@@ -104,3 +104,21 @@ def test_pods_are_retried_when_another_pod_of_their_spread_constraint_gets_a_nod
     # The first pod can only go to node c, by preemption; the second one fits only after that.
     assert [bool(each.node) for each in result.placed] == [True, True]
     assert result.victims == ["default/low"]
+
+
+@pytest.mark.parametrize("preempts", [pytest.param(False, id="by a decision"), pytest.param(True, id="by an attempt")])
+def test_cleared_nominations_are_restored(preempts: bool) -> None:
+    low = running("low", "a", cpu="4", priority=-5).obj()
+    nominated = make_pod("next").req(cpu="1").nominated("a").priority(1).obj()
+    top = make_pod("top").req(cpu="4").priority(9).obj()
+    with cluster_of(node("a"), low, nominated).trial() as trial:
+        nominator = trial.scheduler.queue.nominator
+        before = dict(nominator.on_node("a"))
+        assert list(before.values()) == ["default/next"]
+        if preempts:
+            assert trial.attempt([top], preempts=True).victims == ["default/low"]
+        else:
+            assert trial.decide(top) is not None
+        assert dict(nominator.on_node("a")) == before
+        # The nominated pod is not in the queue, or later attempts would place it.
+        assert trial.scheduler.queue.get("default/next") is None

@@ -488,3 +488,34 @@ def test_the_scheduler_itself_releases_devices_on_a_node_that_the_pod_cannot_use
     found = unblocked(node("a"), node("b"), *objects, make_object(claim), running("full", "a", "4"), pod)
     want = "wait: the scheduler releases the devices of its claims and places it on b by itself"
     assert suggested_texts(found)[0] == want
+
+
+def test_room_for_nominated_pods_is_not_free() -> None:
+    # On node b, 2 cpu are free, but the nominated pod takes 1 of them.
+    pods = (running("web-a", "a", "3"), running("web-b", "b"), running("web-c", "c", "4"))
+    waits = make_pod("n").req(cpu="1").nominated("b").priority(5)
+    found = unblocked(*THREE, *pods, waits, make_pod("x").req(cpu="3"))
+    assert "nearest is a, which lacks 2 cpu" in found.verdict
+    assert suggested_texts(found, "shrink request") == ["reduce the request: cpu from 3 to 1"]
+    # A pod of a higher priority than the nominated one may take its room.
+    found = unblocked(*THREE, *pods, waits, make_pod("x").req(cpu="3").priority(9).spec(preemptionPolicy="Never"))
+    assert "nearest is b, which lacks 1 cpu" in found.verdict
+    assert suggested_texts(found, "shrink request") == ["reduce the request: cpu from 3 to 2"]
+
+
+def test_nothing_is_suggested_that_preempts_pods_which_are_preempted_anyway() -> None:
+    add = make_priority_class("high", 10)
+    low = [running(f"low-{name}", name, "3", owner="").priority(-5) for name in "abc"]
+    found = unblocked(*THREE, add, *low, make_pod("x").label({"app": "x"}).req(cpu="2").spread({"app": "x"}, "zone"))
+    assert found.suggestions[0].kind == "wait"
+    assert [text for text in suggested_texts(found) if "it then preempts" in text] == []
+    assert suggested_texts(found, "raise priority") == []
+
+
+def test_a_pod_that_comes_back_to_its_node_is_not_moved() -> None:
+    # Without the pod on node a, the spread constraint admits a. Then its replacement comes back, because node b is full.
+    nodes = (node("a"), node("b", "eu-1b", cpu="1"))
+    pods = (running("y-1", "a", "1").label({"app": "x"}), running("full", "b", "1", owner=""))
+    found = unblocked(*nodes, *pods, make_pod("x").label({"app": "x"}).req(cpu="1").spread({"app": "x"}, "zone"))
+    assert found.suggestions
+    assert suggested_texts(found, "move pods") == []

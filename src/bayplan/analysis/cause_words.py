@@ -134,7 +134,7 @@ class CauseWords:
             "VolumeZone": self._volumes,
         }
         if plugin == "DynamicResources" and set(self._matrix.reasons(plugin)) == {CANNOT_ALLOCATE}:
-            return "no node has free devices for all of its resource claims"
+            return "no node has free devices that match all of its resource claims"
         found = texts[plugin]() if plugin in texts else ""
         return found or f"{plugin} rejects every node: {self._reasons(plugin, self._matrix.known)}"
 
@@ -407,7 +407,12 @@ class CauseWords:
         if key == _HOSTNAME:
             each = f"{self._groups.every(rows).rstrip(',')} {'has' if len(nodes) == 1 else 'have'}"
         else:
-            each = f"each {place if len(domains) > SHOWN else f'of {format_list(domains)}'} has"
+            of = (
+                domains[0]
+                if len(domains) == 1
+                else f"each {place if len(domains) > SHOWN else f'of {format_list(domains)}'}"
+            )
+            each = f"{of} has"
         return f"its anti-affinity {rule}, and {each} one"
 
     def _spread(self, rows: Bools) -> str:

@@ -10,7 +10,7 @@ from bayplan.framework.profile import Profile
 from bayplan.objects.affinity import NodeSelector
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
-from bayplan.objects.requests import Amounts
+from bayplan.objects.requests import Amounts, accounted_requests
 from bayplan.plugins.node_affinity import NodeAffinity
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 from bayplan.state.resource_table import PODS
@@ -23,6 +23,19 @@ def added_affinity(profile: Profile) -> NodeSelector | None:
     return next((plugin.added_required for plugin in profile.filter if isinstance(plugin, NodeAffinity)), None)
 
 
+def nominated_amounts(scheduler: Scheduler, pod: Pod, node: str) -> Amounts:
+    """Return the amounts on a node that filters leave to other nominated pods: those of at least the priority of `pod`."""
+    found: Amounts = {}
+    for key in scheduler.queue.nominator.on_node(node).values():
+        other = scheduler.pods.get(key)
+        if other is None or key == pod.key or (other.spec.priority or 0) < (pod.spec.priority or 0):
+            continue
+        requests = accounted_requests(other, scheduler.state.request_gates).requests
+        for resource, amount in {**requests, PODS: 1}.items():
+            found[resource] = found.get(resource, 0) + amount
+    return found
+
+
 class SchedulerSurroundings:
     """The current cluster of a scheduler, as `bayplan.analysis.surroundings.Surroundings`.
 
@@ -33,6 +46,7 @@ class SchedulerSurroundings:
     """
 
     def __init__(self, scheduler: Scheduler, pod: Pod, unread: Collection[str] = ()) -> None:
+        self._scheduler, self._pod = scheduler, pod
         self._state = scheduler.state
         self._profile = scheduler.profiles.get(pod.spec.scheduler_name)
         self.unread = unread
@@ -53,7 +67,7 @@ class SchedulerSurroundings:
             yield info.pod, names[info.row] or ""
 
     def free(self, nodes: Collection[str]) -> Mapping[str, Amounts]:
-        """Return the free amounts of nodes, by node and resource."""
+        """Return the free amounts of nodes that are not left to nominated pods, by node and resource."""
         state, found = self._state, dict[str, Amounts]()
         table, usage = state.nodes, state.usage
         for name in nodes:
@@ -65,5 +79,7 @@ class SchedulerSurroundings:
                 for place, resource in enumerate(table.resources)
             }
             amounts[PODS] = table.allowed_pods.item(row) - usage.item(POD_COUNT, row)
+            for resource, amount in nominated_amounts(self._scheduler, self._pod, name).items():
+                amounts[resource] = amounts.get(resource, 0) - amount
             found[name] = amounts
         return found

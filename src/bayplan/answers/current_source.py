@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from bayplan.analysis.run_source import RecordSequence
-from bayplan.analysis.scheduler_surroundings import SchedulerSurroundings
+from bayplan.analysis.scheduler_surroundings import SchedulerSurroundings, nominated_amounts
 from bayplan.analysis.surroundings import Surroundings
 from bayplan.analysis.volume_places import Lookup
-from bayplan.answers.displaced_pods import as_waiting
+from bayplan.answers.displaced_pods import MIRROR, as_waiting
 from bayplan.answers.score_errors import error_text
 from bayplan.answers.trial import Trial
 from bayplan.answers.workloads import WorkloadObjects, workload_of
@@ -102,6 +102,9 @@ class CurrentSource:
             return None
         if not pod.spec.node_name:
             return trial.decide(pod)
+        if pod.metadata.deletion_timestamp is not None or MIRROR in pod.metadata.annotations:
+            # Nothing would schedule it again.
+            return None
         bound = trial.bound(pod.key)
         return None if bound is None else trial.decide_after(as_waiting(pod), [(bound, None)])
 
@@ -156,7 +159,7 @@ class CurrentSource:
         return {} if pod.pod is None else accounted_requests(pod.pod, self._trial.state.request_gates).requests
 
     def requested_before(self, number: int, nodes: Collection[str]) -> Mapping[str, Amounts]:
-        """Return the amounts requested on nodes, by node and resource, without those of the explained pod."""
+        """Return the amounts requested on nodes, by node and resource, without the explained pod and with nominated pods."""
         state, found = self._trial.state, dict[str, Amounts]()
         names = state.nodes.resources
         own = self._trial.bound(self._life.key)
@@ -170,5 +173,8 @@ class CurrentSource:
                 # The pod was taken off its node for this attempt.
                 for resource, amount in {**self.requests_of(self._life), PODS: 1}.items():
                     amounts[resource] -= amount
+            if self._life.pod is not None:
+                for resource, amount in nominated_amounts(self._trial.scheduler, self._life.pod, name).items():
+                    amounts[resource] = amounts.get(resource, 0) + amount
             found[name] = amounts
         return found

@@ -13,6 +13,7 @@ from bayplan.analysis.node_names import unknown_node
 from bayplan.analysis.node_taints import untolerated_taints
 from bayplan.analysis.units import format_list
 from bayplan.answers.current_source import CurrentSource
+from bayplan.answers.displaced_pods import MIRROR
 from bayplan.answers.move_steps import move_steps
 from bayplan.answers.node_shapes import is_condition_taint
 from bayplan.answers.node_steps import node_steps
@@ -64,7 +65,8 @@ def explain_now(
     if life.pod is None or life.fate in (PodFate.UNATTENDED, PodFate.SUCCEEDED, PodFate.FAILED, PodFate.DELETED):
         return found
     if life.node:
-        return _again(found, life, source)
+        text = _stays(life.pod, trial)
+        return replace(found, verdict=text) if text else _again(found, life, source)
     if found.detail is not None and found.detail.attempt.node:
         fits = f"{found.detail.feasible:,} of {found.detail.nodes:,}"
         found = replace(
@@ -81,6 +83,18 @@ def _with_reported(found: Explanation, life: PodTimeline, source: CurrentSource)
     own = source.records[0].message if source.records else ""
     at = condition.last_transition_time or "an unknown time"
     return replace(found, reported_at=at, message_now=own if own != found.message else "")
+
+
+def _stays(pod: Pod, trial: Trial) -> str:
+    """Return a verdict about a placed pod that the scheduler would never place again; "" for all others."""
+    where = f"{pod.key} is on {pod.spec.node_name}"
+    if trial.node(pod.spec.node_name) is None:
+        return f"{where}, which is not in the cluster"
+    if pod.metadata.deletion_timestamp is not None:
+        return f"{where}, and is being deleted"
+    if MIRROR in pod.metadata.annotations:
+        return f"{where}: it is a static pod, which the kubelet of this node runs without the scheduler"
+    return ""
 
 
 def _again(found: Explanation, life: PodTimeline, source: CurrentSource) -> Explanation:

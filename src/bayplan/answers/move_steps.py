@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace as replace_step
 from itertools import islice
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from bayplan.analysis.filter_matrix import FIT
+from bayplan.analysis.scheduler_surroundings import nominated_amounts
 from bayplan.analysis.units import format_list
 from bayplan.answers.displaced_pods import is_recreated, stays_on_node
 from bayplan.answers.pod_diagnosis import PodDiagnosis
@@ -19,9 +21,11 @@ from bayplan.answers.trial import Trial
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.objects.affinity import PodAffinityTerm
 from bayplan.objects.pod import Pod
+from bayplan.objects.requests import Amounts
 from bayplan.objects.selectors import Selector, SelectorError, compile_label_selector
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import FIRST_RESOURCE, NON_ZERO_CPU, NON_ZERO_MEMORY, POD_COUNT, Footprint, PodInfo
+from bayplan.state.resource_table import PODS
 
 HIGHEST_PRIORITY = 2**31 - 1
 MAX_CANDIDATES = 12
@@ -63,12 +67,11 @@ def move_steps(diagnosis: PodDiagnosis, trial: Trial, only: str = "") -> Iterato
 
 def _step(node: str, infos: Sequence[PodInfo], trial: Trial, place: int) -> Step:
     keys = [info.key for info in infos]
-    named = format_list(keys[:SHOWN], more=max(0, len(keys) - SHOWN))
     # Prefer sets of few pods and, among equal sizes, those found first.
     cost = min(0.05 * len(keys) + 0.001 * place, 0.99)
     return Step(
         StepKind.MOVE,
-        f"move {named} off {node}",
+        _text(keys, node),
         "",
         cost=cost,
         commands=tuple(
@@ -77,6 +80,21 @@ def _step(node: str, infos: Sequence[PodInfo], trial: Trial, place: int) -> Step
         nodes=frozenset((node,)),
         evicts=tuple(keys),
     )
+
+
+def _text(keys: Sequence[str], node: str) -> str:
+    return f"move {format_list(keys[:SHOWN], more=max(0, len(keys) - SHOWN))} off {node}"
+
+
+def without_evictions(step: Step, kept: Collection[str]) -> Step:
+    """Return a step that leaves some of the pods where they are that it moves; a step that moves none is returned unchanged."""
+    if not step.evicts:
+        return step
+    chosen = [number for number, key in enumerate(step.evicts) if key not in kept]
+    evicts = tuple(step.evicts[number] for number in chosen)
+    (node,) = step.nodes or ("",)
+    commands = tuple(step.commands[number] for number in chosen)
+    return replace_step(step, text=_text(evicts, node), evicts=evicts, commands=commands)
 
 
 def _by_preemption(diagnosis: PodDiagnosis, trial: Trial) -> list[tuple[str, list[str]]]:
@@ -106,7 +124,7 @@ def _by_room(diagnosis: PodDiagnosis, trial: Trial, budgets: DisruptionBudgets) 
     found: list[tuple[int, int, str, str, tuple[str, str]]] = []
     for name in (matrix.nodes[number] for number in np.flatnonzero(alone).tolist()):
         row = state.nodes.row_of[name]
-        lacking = _lacking_amounts(state, row, wanted)
+        lacking = _lacking_amounts(state, row, wanted, nominated_amounts(trial.scheduler, diagnosis.pod, name))
         for info in state.pods_on[row].values():
             amounts = dict(info.footprint.amounts)
             if all(amounts.get(number, 0) >= amount for number, amount in lacking) and is_recreated(info.pod):
@@ -124,14 +142,16 @@ def _by_room(diagnosis: PodDiagnosis, trial: Trial, budgets: DisruptionBudgets) 
     yield from islice(allowed, MAX_CANDIDATES)
 
 
-def _lacking_amounts(state: ClusterState, row: int, wanted: Footprint) -> list[tuple[int, int]]:
-    """Return the amounts that a node lacks, by row of the usage matrix."""
+def _lacking_amounts(state: ClusterState, row: int, wanted: Footprint, nominated: Amounts) -> list[tuple[int, int]]:
+    """Return the amounts that a node lacks, by row of the usage matrix; `nominated`: the amounts left to nominated pods."""
     nodes, found = state.nodes, list[tuple[int, int]]()
+    taken = {POD_COUNT: nominated.get(PODS, 0)}
+    taken |= {FIRST_RESOURCE + place: nominated[name] for name, place in nodes.resources.items() if name in nominated}
     for number, amount in wanted.amounts:
         if number in (NON_ZERO_CPU, NON_ZERO_MEMORY) or not amount:
             continue
         offered = nodes.allowed_pods if number == POD_COUNT else nodes.allocatable[number - FIRST_RESOURCE]
-        lacking = amount - (int(offered[row]) - state.usage.item(number, row))
+        lacking = amount - (int(offered[row]) - state.usage.item(number, row) - taken.get(number, 0))
         if lacking > 0:
             found.append((number, lacking))
     return found

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from bayplan.analysis.filter_matrix import FIT, GATES, NODE_AFFINITY, TAINTS
 from bayplan.analysis.node_taints import reserving_taints, taint_text, taints_of_selected, untolerated_taints
+from bayplan.analysis.scheduler_surroundings import nominated_amounts
 from bayplan.analysis.units import format_amount, format_list
 from bayplan.answers.affinity_steps import affinity_relaxations, shared_relaxations, without_node_affinity
 from bayplan.answers.missing_steps import missing_steps
@@ -27,7 +28,8 @@ from bayplan.objects.pod import Container, Pod, PodSpec, ResourceRequirements
 from bayplan.objects.policy import PriorityClass
 from bayplan.objects.quantity import milli_value, value
 from bayplan.objects.requests import accounted_requests, fit_requests
-from bayplan.state.pod_info import FIRST_RESOURCE
+from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
+from bayplan.state.resource_table import PODS
 
 SYSTEM_PRIORITY = 1_000_000_000
 """The lowest priority of Kubernetes' system classes."""
@@ -218,7 +220,7 @@ def _shrinks(diagnosis: PodDiagnosis, trial: Trial, only: str) -> Iterator[Step]
     found: dict[tuple[tuple[tuple[str, int], ...], bool], tuple[float, list[str]]] = {}
     rows = np.flatnonzero(failing & (others <= 1)).tolist() if not only else [matrix.nodes.index(only)]
     for row in rows:
-        found_cut = _cut(requests, trial, matrix.nodes[row])
+        found_cut = _cut(pod, requests, trial, matrix.nodes[row])
         if found_cut is not None:
             share = max(1 - left / requests[resource] for resource, left in found_cut.items())
             key = tuple(sorted(found_cut.items()))
@@ -260,11 +262,11 @@ def _shrink_risk(resources: Sequence[str]) -> str:
     return f"the pod may {' or '.join(found)}" if found else ""
 
 
-def _cut(requests: dict[str, int], trial: Trial, name: str) -> dict[str, int] | None:
+def _cut(pod: Pod, requests: dict[str, int], trial: Trial, name: str) -> dict[str, int] | None:
     """Return the free amounts, rounded down, of the resources that a node lacks; None if reducing requests does not help."""
-    state = trial.state
+    state, nominated = trial.state, nominated_amounts(trial.scheduler, pod, name)
     row = state.nodes.row_of[name]
-    if state.usage.item(0, row) >= int(state.nodes.allowed_pods[row]):
+    if state.usage.item(POD_COUNT, row) + nominated.get(PODS, 0) >= int(state.nodes.allowed_pods[row]):
         return None
     found: dict[str, int] = {}
     for resource, wanted in requests.items():
@@ -272,6 +274,7 @@ def _cut(requests: dict[str, int], trial: Trial, name: str) -> dict[str, int] | 
         free = 0
         if number is not None:
             free = state.nodes.allocatable.item(number, row) - state.usage.item(FIRST_RESOURCE + number, row)
+            free -= nominated.get(resource, 0)
         if wanted <= free or not wanted:
             continue
         step = 10 if resource == "cpu" else _MEMORY_STEP if resource in ("memory", "ephemeral-storage") else 1

@@ -12,7 +12,7 @@ from bayplan.answers.displaced_pods import as_waiting, is_recreated
 from bayplan.answers.instant_host import Change, InstantHost
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
-from bayplan.engine.actions import CycleReport
+from bayplan.engine.actions import Action, CycleReport, Nominate
 from bayplan.engine.decision import Decision
 from bayplan.engine.queued_pod import key_of, uid_of
 from bayplan.engine.records import Outcome, RecordLevel, Records
@@ -137,6 +137,20 @@ class Trial(InstantHost):
                 yield
         finally:
             self._nominate(pod for key, pod in before.items() if key not in self.nominated)
+            self._restore_nominations()
+
+    def _restore_nominations(self) -> None:
+        """Nominate the pods again whose nomination a preempting pod has cleared, which the scheduler does without an event."""
+        nominator = self.scheduler.queue.nominator
+        for pod in self.nominated.values():
+            if nominator.node_by_uid.get(uid_of(pod)) != pod.status.nominated_node_name:
+                nominator.add(pod)
+
+    def execute(self, actions: Iterable[Action]) -> None:
+        """Execute the scheduler's actions, except changes of nominated pods that must stay out of the queue."""
+        super().execute(
+            action for action in actions if not (isinstance(action, Nominate) and key_of(action.pod) in self.nominated)
+        )
 
     @property
     def catalog(self) -> ObjectCatalog:

@@ -16,7 +16,7 @@ from bayplan.analysis.root_cause import RootCause
 from bayplan.analysis.rows import Rows
 from bayplan.analysis.units import format_list
 from bayplan.answers.displaced_pods import is_sibling
-from bayplan.answers.move_steps import move_steps
+from bayplan.answers.move_steps import move_steps, without_evictions
 from bayplan.answers.node_steps import added_nodes, node_steps
 from bayplan.answers.pod_diagnosis import PodDiagnosis, diagnose_pod
 from bayplan.answers.pod_steps import gate_steps, pod_steps
@@ -204,6 +204,7 @@ class _Search:
         self._shapes = shapes
         self._budgets = DisruptionBudgets(trial.catalog)
         self._ungating = ungating
+        self._preempted: frozenset[str] | None = None
         self._steps: list[Step] = []
 
     def run(self) -> list[Suggestion]:
@@ -321,6 +322,17 @@ class _Search:
         result = trial.attempt(pods, changes, preempts=preempts)
         if result.count <= self._fit:
             return None
+        if any(step.kind is StepKind.WAIT for step in steps):
+            self._preempted = frozenset(result.victims)
+        elif preempts and self._preempted is not None and self._preempted.issubset(result.victims):
+            # The scheduler preempts these pods without the steps, too.
+            return None
+        if back := _back(steps, result, trial):
+            # A pod that comes back need not leave. If it has to, for a moment, its replacement may be faster than this pod.
+            fewer = [
+                without_evictions(step, back) for step in steps if not step.evicts or not back.issuperset(step.evicts)
+            ]
+            return self._try_once(fewer, preempts=preempts) if any(step.evicts for step in fewer) else None
         own = pods[0].spec.priority or 0
         gone = [info for each in result.displaced if (info := trial.state.pods.get(each.pod)) is not None]
         left = [each.pod for each in result.displaced if not each.node]
@@ -387,11 +399,19 @@ class _Search:
         )
 
 
+def _back(steps: Sequence[Step], result: TrialResult, trial: Trial) -> frozenset[str]:
+    """Return the pods that steps evict, but that come back to their node, so that they need not leave it."""
+    evicted = {key for step in steps for key in step.evicts}
+    same = (each.pod for each in result.displaced if each.node and each.node == trial.node_of(each.pod))
+    return frozenset(key for key in same if key in evicted)
+
+
 def _text(step: Step, kind: StepKind, result: TrialResult, left: Sequence[str], nodes: Sequence[str]) -> str:
     """Return a step in words, with the new nodes of the pods that it moves, or the nodes on which the scheduler makes room."""
     if step.kind is StepKind.MOVE:
-        moved = [f"{each.pod} to {each.node}" for each in result.displaced if each.node]
-        shown = [*moved, *(f"{key} would be pending" for key in left)]
+        # Without the pods that are preempted, which are named afterwards.
+        moved = [f"{each.pod} to {each.node}" for each in result.displaced if each.node and each.pod in step.evicts]
+        shown = [*moved, *(f"{key} would be pending" for key in left if key in step.evicts)]
         where = next(iter(step.nodes or ()), "")
         if kind is StepKind.EVICT:
             return f"evict {format_list(list(step.evicts[:SHOWN]), more=max(0, len(step.evicts) - SHOWN))} from {where}"
