@@ -9,7 +9,7 @@ from bayplan.answers.capacity import Share, capacity, parse_mix
 from bayplan.base.errors import InputError
 from bayplan.objects.kinds import decode
 from bayplan.objects.meta import KubernetesObject
-from bayplan.testing.builders import make_node
+from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.object_builders import make_claim, make_object, make_volume
 from tests.answers.clusters import cluster_of, node, running
 
@@ -190,3 +190,22 @@ def test_daemon_sets_cannot_be_copied(name: str) -> None:
     cluster = cluster_of(node("a"), running("log-1", "a", owner="log", kind="DaemonSet").obj())
     with pytest.raises(InputError, match=r"not a DaemonSet, got .* which has one pod on each of its nodes"):
         capacity(cluster, parse_mix(name))
+
+
+def test_a_node_whose_room_is_left_to_a_nominated_pod_has_no_room() -> None:
+    waits = make_pod("next").req(cpu="2", memory="256Mi").nominated("n2").priority(5).obj()
+    web = [running("web-1", "n1", cpu="2").obj(), running("other", "n2", cpu="2", owner="other").obj()]
+    answer = capacity(cluster_of(*NODES, *web, waits), [Share("web", 1)])
+    assert [(row.zone, row.nodes_with_room, row.copies, row.nodes_left) for row in answer.groups] == [
+        ("a", 1, 1, 0),
+        ("b", 0, 0, 0),
+    ]
+    full = running("full", "n1", cpu="2", owner="full").obj()
+    answer = capacity(cluster_of(*NODES, *web, waits, full), [Share("web", 1)])
+    assert answer.runs_out == {"Insufficient cpu": 2}
+
+
+def test_a_quota_that_is_used_up_from_the_start_is_named() -> None:
+    pods = [running(f"web-{number}", "n1", cpu="100m").obj() for number in range(4)]
+    text = capacity_text(capacity(cluster_of(*NODES, *pods, QUOTA), [Share("web", 1)]))
+    assert text[0] == "0 more copies of replicaset/default/web fit; the resource quota pods is used up."

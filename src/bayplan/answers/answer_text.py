@@ -167,7 +167,8 @@ def _capacity_verdict(answer: CapacityAnswer) -> str:
         what = f"{what} {fit}"
     if QUOTA in answer.runs_out:
         name = _QUOTA.search(answer.message)
-        return f"{what}; then the resource quota {name[1]} is used up." if name else f"{what}; then a quota is used up."
+        then = "then " if answer.copies else ""
+        return f"{what}; {then}{f'the resource quota {name[1]}' if name else 'a quota'} is used up."
     if not answer.groups:
         return f"{what}; the cluster has no nodes."
     first = next(iter(answer.runs_out), "")

@@ -23,6 +23,7 @@ from bayplan.answers.trial import Trial
 from bayplan.answers.workloads import find_workload
 from bayplan.base.counted_nouns import format_count, is_or_are
 from bayplan.base.errors import InputError
+from bayplan.engine.cycle import first_failures
 from bayplan.engine.filtered_rows import PASSES
 from bayplan.framework.cycle_state import CycleState
 from bayplan.objects.meta import KubernetesObject
@@ -344,7 +345,7 @@ def _next_copy(trial: Trial, template: Template) -> Pod:
 
 
 def rows_with_room(trial: Trial, pod: Pod) -> Bools:
-    """Return bool[rows]: the nodes that pass all filters for a pod now. Nominated pods are ignored."""
+    """Return bool[rows]: the nodes that pass all filters for a pod now. Nominated pods count as for the scheduler."""
     state = trial.state
     count = state.nodes.count
     profile = trial.scheduler.profiles.get(pod.spec.scheduler_name)
@@ -355,7 +356,10 @@ def rows_with_room(trial: Trial, pod: Pod) -> Bools:
     if plan.run_pre_filter_plugins(CycleState(trial.now_ns)).status is not None:
         return nothing
     plan.refresh_filters()
-    return plan.filtered.feasible[:count].copy()
+    lister = trial.scheduler.nominated_pods
+    nominated = lister(pod)
+    feasible = first_failures(plan, nominated, lister.log).feasible if nominated else plan.filtered.feasible
+    return feasible[:count].copy()
 
 
 def _reasons(trial: Trial, pod: Pod, rows: Bools) -> dict[int, tuple[str, ...]]:
@@ -374,6 +378,9 @@ def _reasons(trial: Trial, pod: Pod, rows: Bools) -> dict[int, tuple[str, ...]]:
     plan.refresh_filters()
     filtered, examined = plan.filtered, plan.filtered.examined()
     first, lasting = filtered.first_failures(), filtered.first_failures(LOAD)
+    lister = trial.scheduler.nominated_pods
+    nominated = lister(pod)
+    overrides = first_failures(plan, nominated, lister.log).overrides if nominated else {}
     volumes = placed_volumes(pod, trial.catalog, [node for node in trial.state.nodes.nodes if node is not None])
     known: dict[int, tuple[str, ...]] = {}
     found: dict[int, tuple[str, ...]] = {}
@@ -383,7 +390,7 @@ def _reasons(trial: Trial, pod: Pod, rows: Bools) -> dict[int, tuple[str, ...]]:
             found[row] = ("excluded by PreFilter",)
             continue
         if failure == PASSES:
-            failure = int(first[row])
+            failure = overrides.get(row, int(first[row]))
         if failure == PASSES:
             continue
         if filtered.results[failure >> 16].name in VOLUME_FILTERS:
