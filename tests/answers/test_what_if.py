@@ -14,7 +14,7 @@ from bayplan.app.question_clusters import changed_setup
 from bayplan.app.scheduler_setup import read_setup
 from bayplan.base.errors import InputError
 from bayplan.objects.meta import KubernetesObject
-from bayplan.testing.builders import PodBuilder, make_node
+from bayplan.testing.builders import PodBuilder, make_node, make_pod
 from bayplan.testing.object_builders import make_object
 from tests.answers.clusters import cluster_of, node, running, waiting
 
@@ -379,3 +379,33 @@ def test_an_earlier_preference_has_the_points_of_the_earlier_decision() -> None:
     before, after = _Output(X=(40, 47), Y=(10, 10)), _Output(X=(50, 51), Y=(0, 90))
     assert already_better(before, after, "n1", "n2") == (True, "X", 7)
     assert already_better(after, _Output(X=(9, 0), Y=(0, 0)), "n1", "n2") == (True, "Y", 90)
+
+
+def test_moves_by_preemption_name_the_pods_that_take_part() -> None:
+    # Before, the waiting pod evicts low from n2. With n3, it needs no eviction; without n2, it evicts other from n1.
+    items = (
+        node("n1"),
+        node("n2", zone="b"),
+        running("other", "n1", cpu="3", owner="other", priority=5).obj(),
+        running("low", "n2", cpu="3", owner="low").obj(),
+        make_pod("top").req(cpu="3", memory="256Mi").priority(9).owner("ReplicaSet", "top").obj(),
+    )
+    larger = what_if(cluster_of(*items), [parse_change("add-nodes=1:cpu=4,memory=8Gi")])
+    assert [(row.pod, row.kind, row.plugin, row.reason) for row in larger.differences] == [
+        ("default/top", "moved", "DefaultPreemption", "before, it preempted default/low on n2"),
+        ("default/low", "placed", "DefaultPreemption", "before, it was evicted for default/top"),
+    ]
+    assert difference_text(larger)[0].endswith("1 moves, 1 gets a node; no pod evicted (1 before).")
+    smaller = what_if(cluster_of(*items), [parse_change("cordon=n2")])
+    assert [(row.pod, row.kind, row.reason.partition(":")[0]) for row in smaller.differences] == [
+        ("default/top", "moved", "it preempts default/other there"),
+        ("default/other", "waits", "0/2 nodes are available"),
+        ("default/low", "placed", "before, it was evicted for default/top"),
+    ]
+    assert difference_text(smaller)[0].endswith("; 1 pod evicted in both cases.")
+
+
+def test_static_pods_have_no_workload() -> None:
+    static = running("proxy", "n1").annotation({"kubernetes.io/config.mirror": "x"}).owner("Node", "n1").obj()
+    answer = what_if(cluster_of(*NODES, static), [parse_change("remove-nodes=n1")])
+    assert [(row.pod, row.workload) for row in answer.differences] == [("default/proxy", "")]

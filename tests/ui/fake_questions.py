@@ -6,10 +6,11 @@ from typing import cast
 
 from bayplan.analysis.root_cause import RootCause
 from bayplan.answers.capacity import GroupCapacity, WorkloadCapacity
+from bayplan.answers.pod_differences import PodDifference
 from bayplan.answers.trial import Placement
 from bayplan.answers.unblock import Suggestion, Unblocking
 from bayplan.answers.waiting_reasons import WaitingReason
-from bayplan.answers.what_if import Measure, PodDifference
+from bayplan.answers.what_if import Measure
 from bayplan.base.plain_data import Plain
 from bayplan.http_api.contract.decisions import NodeLane, NodeLanes
 from bayplan.http_api.contract.questions import Capacity, WaitingReasons, WhatIfList, WhatIfReport

@@ -54,7 +54,7 @@ def attempt_detail(
     beaten = [row for row in rows if decision.names[row] not in ties]
     winner = next((row for row in rows if decision.names[row] == decision.record.node), None)
     runner_up = beaten[0] if beaten and winner is not None else None
-    alone = decision.record.node if _chose_nominated_node_alone(decision) else ""
+    alone = decision.record.node if chose_nominated_node_alone(decision) else ""
     return AttemptDetail(
         attempt=attempt,
         nodes=len(decision.names),
@@ -90,7 +90,7 @@ def _extenders(decision: Decision) -> list[ExtenderReport]:
     ]
 
 
-def _chose_nominated_node_alone(decision: Decision) -> bool:
+def chose_nominated_node_alone(decision: Decision) -> bool:
     """Return whether the nominated node was chosen without evaluating any other: the record has one evaluated node."""
     return bool(decision.record.node) and decision.record.evaluated_nodes == 1 and len(decision.names) > 1
 
@@ -176,7 +176,7 @@ def _node_fate(decision: Decision, rows: Sequence[int], row: int) -> str:
     name = decision.names[row]
     if name == decision.record.node:
         return f"the pod went to {name}"
-    if _chose_nominated_node_alone(decision):
+    if chose_nominated_node_alone(decision):
         return f"{name} was not examined: the pod was nominated to {decision.record.node}, which is tried first"
     status = decision.first_failure(row)
     if status is None and decision.allowed[row] and not decision.examined[row]:

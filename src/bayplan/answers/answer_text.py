@@ -14,8 +14,9 @@ from bayplan.answers.capacity import QUOTA, CapacityAnswer
 from bayplan.answers.headroom import HeadroomAnswer
 from bayplan.answers.node_addition import AdditionAnswer
 from bayplan.answers.node_removal import RemovalAnswer
+from bayplan.answers.pod_differences import WORST_FIRST
 from bayplan.answers.start_times import Start, StartAnswer
-from bayplan.answers.what_if import WORST_FIRST, Answer
+from bayplan.answers.what_if import Answer
 from bayplan.base.counted_nouns import format_count, plural
 from bayplan.base.go_text.times import format_time
 from bayplan.plugins.scheduling_gates import GATED
@@ -283,8 +284,8 @@ def difference_text(answer: Answer, *, names: tuple[str, str] | None = None, eve
         lines = [f"{changes}: no difference; {same}."]
     else:
         lines = [f"{changes}: of {format_count(answer.pods, 'pod')}, {', '.join(parts)}."]
-    if answer.evictions:
-        lines[0] = lines[0].removesuffix(".") + f"; {format_count(len(answer.evictions), 'pod')} evicted."
+    if evictions := _evictions(answer):
+        lines[0] = f"{lines[0].removesuffix('.')}; {evictions}."
     rows = [(each.name, _figure(each.name, each.before), _figure(each.name, each.after)) for each in answer.measures]
     lines += ["", *columns(("", before, after), rows, everything=True)]
     plugins = Counter(each.plugin for each in answer.differences if each.plugin)
@@ -306,6 +307,16 @@ def difference_text(answer: Answer, *, names: tuple[str, str] | None = None, eve
     return _paragraphs([*lines, "", *columns(heads, pods, everything=everything), *assumed(answer.assumptions)])
 
 
+def _evictions(answer: Answer) -> str:
+    """Return the number of evicted pods in words, and that before the changes if it is not 0; "" if both are 0."""
+    after = len(answer.evictions)
+    before = next((int(each.before) for each in answer.measures if each.name == "preempted"), 0)
+    pods = format_count(after, "pod") if after else "no pod"
+    if before == after:
+        return f"{pods} evicted in both cases" if after else ""
+    return f"{pods} evicted ({before:,} before)" if before else f"{pods} evicted"
+
+
 def _by_workload(answer: Answer) -> list[str]:
     """Return a table of the workloads, those with the most pending pods first."""
     kinds = [kind for kind, count in answer.counts.items() if count]
@@ -320,7 +331,7 @@ def _by_workload(answer: Answer) -> list[str]:
 
 def _why(plugin: str, reason: str) -> str:
     # Show only the first sentence of a scheduler's message: the rest is about preemption.
-    reason = reason.partition(". ")[0]
+    reason = reason.partition(". ")[0].removesuffix(".")
     return f"{plugin}: {reason}" if plugin and reason else reason or plugin
 
 

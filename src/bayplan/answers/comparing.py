@@ -8,13 +8,12 @@ from msgspec.structs import replace
 
 from bayplan.analysis.fragmentation import shapes_of_pods
 from bayplan.answers.matching_pods import matching_pods
+from bayplan.answers.pod_differences import Side, differences
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.what_if import (
     MAX_EXPLAINED,
     Answer,
-    Side,
     answer_of,
-    differences,
     hypothetical_decisions,
     measures,
     side_of,

@@ -15,16 +15,18 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from bayplan.analysis.decision_detail import chose_nominated_node_alone
 from bayplan.analysis.fragmentation import PodShape, shapes_fragmentation, shapes_of_pods
 from bayplan.analysis.rows import Rows
 from bayplan.answers.changes import CHANGES, Change, Effect, apply_change, missing_change
 from bayplan.answers.copies import replacement, replacement_of_victim
-from bayplan.answers.decisive_plugin import DecisionOutput, DecisivePlugin, already_better, decisive_plugin
+from bayplan.answers.decisive_plugin import DecisionOutput
 from bayplan.answers.displaced_pods import as_waiting, is_recreated_elsewhere
 from bayplan.answers.instant_host import Eviction
+from bayplan.answers.pod_differences import DifferenceKind, PodDifference, Side, differences
 from bayplan.answers.question_cluster import QuestionCluster, SchedulerFactory
 from bayplan.answers.trial import Trial
-from bayplan.answers.workloads import find_workload, workload_of
+from bayplan.answers.workloads import find_workload
 from bayplan.base.counted_nouns import format_count, is_or_are
 from bayplan.base.errors import InputError
 from bayplan.base.html_table import table
@@ -48,42 +50,6 @@ class Reschedule(StrEnum):
     NEW = "new"
     ALL = "all"
     THESE = "these"
-
-
-class DifferenceKind(StrEnum):
-    """The difference of a pod between the two sides."""
-
-    MOVED = "moved"
-    WAITS = "waits"
-    PLACED = "placed"
-    GONE = "gone"
-    NEW = "new"
-
-
-WORST_FIRST = (
-    DifferenceKind.WAITS, DifferenceKind.GONE, DifferenceKind.MOVED, DifferenceKind.PLACED, DifferenceKind.NEW,
-)  # fmt: skip
-"""The kinds in the order in which they are shown, the worst first."""
-
-
-class PodDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod whose node differs.
-
-    Attributes:
-        pod, workload: the key of the pod, and its workload.
-        kind: see `DifferenceKind`. A ``new`` pod may have a node or wait.
-        before, after: the node of the pod on each side; "" for none.
-        plugin: the plugin that decided; "" if unknown, or if no plugin decided.
-        reason: the reason, in words.
-    """
-
-    pod: str
-    workload: str
-    kind: str
-    before: str
-    after: str
-    plugin: str
-    reason: str
 
 
 class Measure(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,28 +88,6 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         pods = [(each.pod, each.kind, each.before, each.after, each.plugin, each.reason) for each in self.differences]
         heads = ("pod", "", "before", "after", "plugin", "reason")
         return table(("", "before", "after"), figures, caption=caption) + table(heads, pods)
-
-
-class Side(msgspec.Struct):
-    """The cluster before or after the changes.
-
-    Attributes:
-        nodes: the node of every pod, by key; "" if the pod waits.
-        messages: the messages of waiting pods, by key.
-        reasons: why pods no longer exist on this side, by key.
-        decision_of: returns the plugin results of the last decision about a pod; None if there was no decision on this
-            side, or no full record of it.
-        evictions, measures: the evictions and measures of this side.
-        node_names: the names of the nodes of this side.
-    """
-
-    nodes: dict[str, str]
-    messages: dict[str, str]
-    reasons: dict[str, str]
-    decision_of: Callable[[str], DecisionOutput | None]
-    evictions: Sequence[Eviction]
-    measures: dict[str, float]
-    node_names: frozenset[str]
 
 
 def what_if(
@@ -306,13 +250,17 @@ def side_of(trial: Trial, gone: Mapping[str, str] | None = None) -> Side:
 
 
 def _recorded(records: Records, numbers: Mapping[str, int]) -> Callable[[str], DecisionOutput | None]:
-    """Return a function that returns the recorded decision about the pod with a key, or None."""
+    """Return a function that returns the recorded decision about the pod with a key, or None.
+
+    A decision that examined only the pod's nominated node, after a preemption, says nothing about other nodes.
+    """
 
     def decision_of(key: str) -> DecisionOutput | None:
         number = numbers.get(key)
         if number is None or records.level is not RecordLevel.FULL or records[number].frame < 0:
             return None
-        return DecisionOutput(records.decision(number))
+        decision = records.decision(number)
+        return None if chose_nominated_node_alone(decision) else DecisionOutput(decision)
 
     return decision_of
 
@@ -374,107 +322,6 @@ def _moved(cluster: QuestionCluster, b: Side, most: int) -> dict[str, str]:
         if after and after != node and node in b.node_names:
             found[key] = node
     return {key: found[key] for key in sorted(found)[:most]}
-
-
-def differences(
-    cluster: QuestionCluster, a: Side, b: Side, gone: Mapping[str, str], other: QuestionCluster | None = None
-) -> tuple[list[PodDifference], int]:
-    """Return the pods that differ, sorted by kind and key, and the number of moved pods with a known reason.
-
-    `gone`: why pods were deleted on side b, by key. `other`: a second cluster in which to look up the pods' workloads.
-    """
-    rows, looked_at = [], 0
-    evicted = {each.pod: f"evicted for {each.preemptor}" for each in b.evictions}
-    order = {kind: number for number, kind in enumerate(DifferenceKind)}
-    # Compare (pod, node) items as sets, because most pods do not differ.
-    for key in sorted({key for key, _ in a.nodes.items() ^ b.nodes.items()}):
-        before, after = a.nodes.get(key), b.nodes.get(key)
-        kind = _kind(before, after)
-        plugin, reason = "", ""
-        if kind is DifferenceKind.MOVED:
-            plugin, reason = _move_reason(key, a, b) if key not in evicted else ("DefaultPreemption", evicted[key])
-            looked_at += bool(reason)
-        elif kind is DifferenceKind.GONE:
-            reason = (
-                gone.get(key)
-                or b.reasons.get(key)
-                or evicted.get(key)
-                or ("only in the first cluster" if other is not None else "it no longer exists")
-            )
-        elif not after:
-            reason = b.messages.get(key, "")
-        elif kind is DifferenceKind.PLACED:
-            reason = f"it was pending: {a.messages.get(key, '')}" if a.messages.get(key) else ""
-        rows.append(
-            PodDifference(
-                pod=key,
-                workload=_workload(key, cluster, other),
-                kind=kind.value,
-                before=before or "",
-                after=after or "",
-                plugin=plugin,
-                reason=reason,
-            )
-        )
-    return sorted(rows, key=lambda row: (order[DifferenceKind(row.kind)], row.pod)), looked_at
-
-
-def _kind(before: str | None, after: str | None) -> DifferenceKind:
-    if before is None:
-        return DifferenceKind.NEW
-    if after is None:
-        return DifferenceKind.GONE
-    if not after:
-        return DifferenceKind.WAITS
-    return DifferenceKind.MOVED if before else DifferenceKind.PLACED
-
-
-def _move_reason(key: str, a: Side, b: Side) -> tuple[str, str]:
-    """Return the plugin that moved a pod, and the reason in words; "" if unknown."""
-    before, after = a.nodes[key], b.nodes[key]
-    if before not in b.node_names:
-        return "", f"{before} is gone"
-    in_b = b.decision_of(key)
-    in_a = a.decision_of(key) if in_b is not None else None
-    if in_a is not None and in_b is not None:
-        better, plugin, points = already_better(in_a, in_b, before, after)
-        if better:
-            return plugin, f"{after} already scored {format_count(points, 'point')} more than {before} before"
-    found = decisive_plugin(in_a, in_b, before, after)
-    if found is not None:
-        return found.name, reason_of(found, before, after)
-    if after not in a.node_names:
-        return "", f"{after} is new"
-    return "", "both nodes score the same; one is chosen at random" if in_a is not None else ""
-
-
-def reason_of(found: DecisivePlugin, before: str, after: str) -> str:
-    """Return in words why a plugin moved a pod."""
-    if isinstance(found.b, str):
-        return f"rejects {before}: {found.b}"
-    if isinstance(found.a, str):
-        return f"rejected {after}: {found.a}"
-    # Without a rejection, both results are scores.
-    assert found.a is not None
-    assert found.b is not None
-    return f"{_lead(before, after, found.a, 'scored')}, now {_lead(before, after, found.b, 'scores')}"
-
-
-def _lead(first: str, second: str, points: int, verb: str) -> str:
-    """Return which of two nodes scores higher, by how many points; `points`: the first node's lead, negative if it is behind."""
-    if not points:
-        return f"{first} and {second} {verb.removesuffix('s')} the same"
-    ahead, behind = (first, second) if points > 0 else (second, first)
-    return f"{ahead} {verb} {format_count(abs(points), 'point')} more than {behind}"
-
-
-def _workload(key: str, cluster: QuestionCluster, other: QuestionCluster | None) -> str:
-    for each in (cluster, other):
-        pod = each.get(Pod, key) if each is not None else None
-        if pod is not None and each is not None:
-            kind, name = workload_of(pod, each)
-            return "" if kind == "Pod" else f"{kind.lower()}/{pod.metadata.namespace}/{name}"
-    return ""
 
 
 def _assumptions(

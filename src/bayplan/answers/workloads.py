@@ -110,11 +110,13 @@ class Found(Struct, frozen=True):
 def workload_of(pod: Pod, cluster: Objects) -> tuple[str, str]:
     """Return kind and name of the topmost owner of a pod, e.g. its Deployment, not its ReplicaSet; of a bare pod, ("Pod", name).
 
+    The owner of a mirror pod is its node, which is no workload.
+
     The owner of a ReplicaSet is a Deployment, and that of a Job may be a CronJob. If the cluster lacks the ReplicaSet,
     the name of the Deployment is that of the ReplicaSet without the template hash.
     """
     owner = pod.metadata.controller()
-    if owner is None:
+    if owner is None or owner.kind == "Node":
         return "Pod", pod.metadata.name
     struct = _OWNED.get(owner.kind)
     item = cluster.get(struct, f"{pod.metadata.namespace}/{owner.name}") if struct is not None else None

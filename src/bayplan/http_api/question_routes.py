@@ -16,10 +16,11 @@ from bayplan.answers.capacity import capacity as find_capacity
 from bayplan.answers.changes import Change, parse_change
 from bayplan.answers.configuration_changes import changed_configuration, is_profile_change
 from bayplan.answers.explain_now import explain_now
+from bayplan.answers.pod_differences import WORST_FIRST
 from bayplan.answers.unblock import unblock as find_suggestions
 from bayplan.answers.waiting_reasons import equal_pods, waiting_reasons, waiting_sentence
-from bayplan.answers.what_if import WORST_FIRST, Reschedule
 from bayplan.answers.what_if import Answer as Differences
+from bayplan.answers.what_if import Reschedule
 from bayplan.answers.what_if import what_if as find_differences
 from bayplan.base.counted_nouns import format_count
 from bayplan.base.errors import InputError

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bayplan.answers.capacity import GroupCapacity, VictimRow, WorkloadCapacity
 from bayplan.answers.instant_host import Eviction
+from bayplan.answers.pod_differences import PodDifference
 from bayplan.answers.waiting_reasons import WaitingReason
-from bayplan.answers.what_if import Measure, PodDifference
+from bayplan.answers.what_if import Measure
 from bayplan.http_api.contract.answer import Answer, Instant, ListAnswer
 
 
