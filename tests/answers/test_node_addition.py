@@ -8,7 +8,7 @@ from bayplan.answers.answer_text import addition_text
 from bayplan.answers.node_addition import nodes_to_add
 from bayplan.answers.node_shapes import parse_prices, parse_shape, shapes_of
 from bayplan.base.errors import InputError
-from bayplan.testing import make_pod
+from bayplan.testing import make_node, make_pod
 from tests.answers.clusters import cluster_of, node, running, waiting
 
 SMALL = "name=small,cpu=2,memory=4Gi,price=1"
@@ -102,3 +102,30 @@ def test_prices_are_parsed_per_instance_type() -> None:
     assert parse_prices(["m5.large=0.1", "n=1=2"]) == {"m5.large": 0.1, "n=1": 2.0}
     with pytest.raises(InputError, match="NAME=PRICE"):
         parse_prices(["0.1"])
+
+
+def test_added_nodes_have_the_platform_of_the_cluster_and_the_region_of_their_zone() -> None:
+    labels = {"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+    nodes = [
+        make_node(name).capacity(cpu="1", memory="2Gi", pods="9").zone(zone).region("eu").label(labels).obj()
+        for name, zone in (("n1", "a"), ("n2", "b"))
+    ]
+    agent = make_pod("agent-1").req(cpu="1").node("n1").owner("DaemonSet", "agent").node_selector(labels).obj()
+    alone = make_pod("alone-1").req(cpu="1", memory="1Gi").label({"app": "alone"}).node_selector(labels)
+    alone = alone.pod_anti_affinity({"app": "alone"}, "topology.kubernetes.io/region")
+    placed = make_pod("alone-0").label({"app": "alone"}).node("n2").obj()
+    web = make_pod("web").req(cpu="2", memory="1Gi").node_selector(labels).obj()
+    cluster = cluster_of(*nodes, agent, alone.obj(), placed, web)
+    answer = nodes_to_add(cluster, [parse_shape("name=s,cpu=3,memory=4Gi", cluster.state)])
+    # Without the labels, no pod would fit; without the region, the pod with anti-affinity would get a node.
+    assert {row.pod: bool(row.node) for row in answer.pods} == {"default/web": True, "default/alone-1": False}
+    # The agent takes 1 cpu of each new node.
+    answer = nodes_to_add(cluster, [parse_shape("name=s,cpu=2,memory=4Gi,zone=b", cluster.state)])
+    assert len(answer.nodes) == 0
+    found = parse_shape("cpu=2,memory=4Gi,zone=b,label.kubernetes.io/arch=arm64", cluster.state)
+    assert found.template.metadata.labels == {
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "arm64",
+        "topology.kubernetes.io/zone": "b",
+        "topology.kubernetes.io/region": "eu",
+    }

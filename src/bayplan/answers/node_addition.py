@@ -21,7 +21,7 @@ from bayplan.answers.bounds import packed_addition_bound
 from bayplan.answers.copies import Template, replacement
 from bayplan.answers.node_groups import ZONE
 from bayplan.answers.node_sets import Outcome, cheaper_sets
-from bayplan.answers.node_shapes import NodeShape, daemon_models
+from bayplan.answers.node_shapes import NodeShape, daemon_models, place_labels
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.trial import Trial
 from bayplan.answers.workloads import find_workload
@@ -124,7 +124,8 @@ def nodes_to_add(
 
 
 def _in_zones(cluster: QuestionCluster, shapes: Sequence[NodeShape]) -> list[NodeShape]:
-    zones = sorted({node.metadata.labels[ZONE] for node in cluster.all(Node) if ZONE in node.metadata.labels})
+    nodes = cluster.all(Node)
+    zones = sorted({node.metadata.labels[ZONE] for node in nodes if ZONE in node.metadata.labels})
     found = []
     for shape in shapes:
         if shape.zone or not zones:
@@ -132,7 +133,8 @@ def _in_zones(cluster: QuestionCluster, shapes: Sequence[NodeShape]) -> list[Nod
             continue
         metadata = shape.template.metadata
         for zone in zones:
-            template = replace(shape.template, metadata=replace(metadata, labels={**metadata.labels, ZONE: zone}))
+            labels = {**place_labels(zone, nodes), **metadata.labels}
+            template = replace(shape.template, metadata=replace(metadata, labels=labels))
             found.append(replace(shape, name=f"{shape.name}/{zone}", template=template))
     return found
 

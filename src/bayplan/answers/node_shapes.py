@@ -28,6 +28,9 @@ HOSTNAME = "kubernetes.io/hostname"
 OWN_LABELS = (HOSTNAME, "alpha.eksctl.io/instance-id", "topology.ebs.csi.aws.com/instance-id")
 """Labels that identify a single node and are not copied."""
 
+PLATFORM_LABELS = ("kubernetes.io/os", "kubernetes.io/arch", "beta.kubernetes.io/os", "beta.kubernetes.io/arch")
+"""Labels that the kubelet sets for the operating system and architecture."""
+
 CONDITION_PREFIXES = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 """Prefixes of taints that mark a node as unhealthy or not ready yet."""
 
@@ -306,7 +309,8 @@ def parse_shape(
 
     E.g. ``name=big,cpu=8,memory=32Gi,price=0.4,most=3,zone=a,label.disk=ssd,taint=gpu=yes:NoSchedule``. ``like=NODE``
     starts with the shape of a node of the cluster, including its CSINode and devices. Any other key is a resource.
-    Without ``price``, `price_of` returns the price.
+    Without ``price``, `price_of` returns the price. Labels that all nodes of the cluster share for the operating system and
+    architecture, and those of the zone for its region, are added.
 
     Raises:
         InputError: the text can't be parsed.
@@ -342,6 +346,10 @@ def parse_shape(
                     f"shape {key}", got=problem.got, wanted=problem.wanted, hint="cpu=8,memory=32Gi"
                 ) from None
             allocatable[key] = value
+    nodes = [] if state is None else [node for node in state.nodes.nodes if node is not None]
+    labels = {**(place_labels(labels[ZONE], nodes) if ZONE in labels else {}), **labels}
+    if model is None:
+        labels = {**_platform_labels(nodes), **labels}
     base = model or NodeShape(name=text, template=Node(metadata=ObjectMeta(name=name or text)))
     template = base.template
     allocatable = {**template.status.allocatable, **allocatable}
@@ -356,6 +364,25 @@ def parse_shape(
     )
     price = price_of(node) if price is None else price
     return replace(base, name=name or base.name, template=node, price=price, most=most)
+
+
+def place_labels(zone: str, nodes: Iterable[Node]) -> dict[str, str]:
+    """Return the location labels of a new node in a zone: the zone, and what all nodes there agree on, such as the region."""
+    there = [node.metadata.labels for node in nodes if node.metadata.labels.get(ZONE) == zone]
+    common = {key: text for key, text in _common(there).items() if describes_place(key)}
+    return {**common, ZONE: zone}
+
+
+def _platform_labels(nodes: Iterable[Node]) -> dict[str, str]:
+    """Return the labels for the operating system and architecture, if they are the same on all nodes."""
+    common = _common([node.metadata.labels for node in nodes])
+    return {key: common[key] for key in PLATFORM_LABELS if key in common}
+
+
+def _common(labels: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """Return the labels that are the same in all of these."""
+    first = labels[0] if labels else {}
+    return {key: text for key, text in first.items() if all(each.get(key) == text for each in labels)}
 
 
 def _like(name: str, state: ClusterState | None) -> NodeShape:
