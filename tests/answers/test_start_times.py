@@ -14,7 +14,8 @@ from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import parse_time_ns
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodStatus
-from bayplan.testing.builders import make_pod
+from bayplan.testing.builders import make_node, make_pod
+from bayplan.testing.object_builders import make_object
 from tests.answers.clusters import node, running, waiting
 
 NOW_NS = parse_time_ns("2026-01-01T01:00:00Z")
@@ -143,3 +144,58 @@ def test_a_gated_pod_does_not_start() -> None:
 def test_the_assumptions_count_the_pods_that_may_end(items: list[Pod], want: list[str]) -> None:
     answer = start_times(cluster(*items, waiting("next")), "next", assumed_run_ns=2 * HOUR_NS, seeds=(0,))
     assert [*answer.assumptions] == [*want, "no node is added or removed, and only controllers create new pods"]
+
+
+@pytest.mark.parametrize(
+    ("grace", "deleted", "want"),
+    [
+        pytest.param(30, "2026-01-01T01:10:00Z", 600 * SECOND_NS, id="at the end of its grace period"),
+        pytest.param(0, "2026-01-01T01:10:00Z", 600 * SECOND_NS, id="without a grace period"),
+        pytest.param(30, "2026-01-01T00:10:00Z", SECOND_NS, id="at once, if the grace period is over"),
+    ],
+)
+def test_a_terminating_pod_makes_room(grace: int, deleted: str, want: int) -> None:
+    dying = running("dying", "n1", cpu="3", kind="").terminating(deleted)
+    dying.document()["metadata"]["deletionGracePeriodSeconds"] = grace
+    answer = start_times(cluster(dying.obj(), waiting("next", cpu="2")), "next", seeds=(0,))
+    assert answer.median_ns == want
+    assert "1 terminating pod ends when its grace period is over" in answer.assumptions
+
+
+def test_a_terminating_pod_stays_on_an_unreachable_node() -> None:
+    lost = make_node("n1").capacity(cpu="4", memory="8Gi", pods="9").taint("node.kubernetes.io/unreachable").obj()
+    dying = running("dying", "n1", cpu="3", kind="").terminating().obj()
+    pods = [dying, waiting("next", cpu="2")]
+    answer = start_times(QuestionCluster([lost, *pods], read_setup(), now_ns=NOW_NS), "next", seeds=(0,))
+    assert answer.median_ns is None
+
+
+def test_a_pod_of_another_scheduler_and_a_workload_without_pods_get_their_reasons() -> None:
+    foreign = make_pod("next").req(cpu="1").scheduler("volcano").obj()
+    text = start_text(start_times(cluster(foreign), "next", seeds=(0,)))
+    assert text[0] == 'pod/default/next does not start within 7 d; no scheduler named "volcano" is configured.'
+    quota = make_object(
+        {
+            "apiVersion": "v1",
+            "kind": "ResourceQuota",
+            "metadata": {"name": "none", "namespace": "default"},
+            "spec": {"hard": {"pods": "0"}},
+        }
+    )
+    web = make_object(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "metadata": {"name": "web", "namespace": "default", "uid": "web"},
+            "spec": {
+                "replicas": 2,
+                "selector": {"matchLabels": {"app": "web"}},
+                "template": {
+                    "metadata": {"labels": {"app": "web"}},
+                    "spec": {"containers": [{"name": "c", "image": "x"}]},
+                },
+            },
+        }
+    )
+    with pytest.raises(InputError, match="got no pods: 2 replicas of replicaset/default/web were never created: forb"):
+        start_times(cluster(quota, web), "replicaset/web", seeds=(0,))

@@ -18,6 +18,9 @@ from bayplan.sim.result import PodFate, PodTimeline
 
 _NODES = re.compile(r"0/(\d+) nodes are available")
 
+UNATTENDED = "no scheduler named "
+"""The beginning of the message about a pod without a scheduler."""
+
 SHOWN_VICTIMS = 3
 """Maximum number of victims named."""
 
@@ -49,7 +52,7 @@ def pod_verdict(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]
 
 def unattended_text(scheduler_name: str) -> str:
     """Return why a pod waits if no profile has its scheduler name."""
-    return f'no scheduler named "{scheduler_name}" is configured'
+    return f'{UNATTENDED}"{scheduler_name}" is configured'
 
 
 def waiting_message_of(pod: PodTimeline) -> str:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from bayplan.analysis.nearness import INSUFFICIENT
 from bayplan.analysis.text_layout import bullet_lines
 from bayplan.analysis.units import format_duration, format_share
+from bayplan.analysis.verdict import UNATTENDED
 from bayplan.answers.capacity import QUOTA, CapacityAnswer
 from bayplan.answers.headroom import HeadroomAnswer
 from bayplan.answers.node_addition import AdditionAnswer
@@ -356,8 +357,11 @@ def start_text(answer: StartAnswer, *, everything: bool = False) -> list[str]:
         text = f"{starts} in {format_duration(answer.earliest_ns)} at the earliest, or not within {horizon}"
     else:
         left = [each.message for each in answer.starts if each.wait_ns is None]
-        is_gated = all(message.startswith(GATED) for message in left)
-        why = "nothing removes its scheduling gates" if is_gated else "no pod with a known run time makes room for it"
+        why = "no pod with a known run time makes room for it"
+        if all(message.startswith(GATED) for message in left):
+            why = "nothing removes its scheduling gates"
+        elif left[0].startswith(UNATTENDED) and len(set(left)) == 1:
+            why = left[0]
         text = f"{answer.asked} does not start within {horizon}; {why}"
     heads = ("POD", "SEEDS", "STARTS", "IN", "NODE", "")
     table = columns(heads, _start_rows(answer.starts, everything=everything), everything=everything)

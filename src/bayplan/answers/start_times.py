@@ -7,7 +7,7 @@ other pods never end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from statistics import median_low
 
 import msgspec
@@ -15,23 +15,27 @@ from msgspec.structs import replace
 
 from bayplan.analysis.rows import Rows
 from bayplan.analysis.units import format_duration
+from bayplan.analysis.verdict import unattended_text
+from bayplan.answers.missing_replicas import missing_replicas
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.workloads import find_workload, workload_of
 from bayplan.base.counted_nouns import format_count
-from bayplan.base.durations import DAY_NS, MINUTE_NS
+from bayplan.base.durations import DAY_NS, MINUTE_NS, SECOND_NS
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import parse_time_ns
 from bayplan.base.random_streams import RandomStream, RandomStreams
 from bayplan.cluster.kubelet import KubeletOptions, PodRun
 from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.run_time import ENDS_BY_ITSELF, FOREVER, RUN_TIME_ANNOTATION
+from bayplan.controllers.node_lifecycle import UNREACHABLE_TAINT
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.records import RecordLevel
 from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.workloads import DaemonSet, Job, StatefulSet
 from bayplan.plugins.scheduling_gates import gates_message
-from bayplan.sim.operations import Apply
+from bayplan.sim.operations import Apply, Delete
 from bayplan.sim.result import PodTimeline
 from bayplan.sim.simulator import Simulator
 from bayplan.sim.virtual_cluster import ClusterOptions, VirtualCluster
@@ -111,16 +115,19 @@ def start_times(
     waiting = [pod.key for pod in found.pods if pod.key in cluster.waiting]
     unmade = isinstance(found.item, Job) and not found.pods
     if not waiting and not unmade:
-        got = f"{format_count(len(found.pods), 'pod')}, none of them pending"
+        got = f"{format_count(len(found.pods), 'pod')}, none of them pending" if found.pods else "no pods"
+        if missing := missing_replicas(asked, cluster):
+            got = f"{got}: {missing}"
         raise InputError(
             f"{found.label} is not pending", wanted="a pending pod, or a workload with pending pods", got=got
         )
     runs = _Runs(cluster, assumed_run_ns)
+    profiles = cluster.scheduler.make(record_level=RecordLevel.OFF).profiles
     starts: list[Start] = []
     waits: list[int | None] = []
     for seed in seeds:
         timelines = _simulate(cluster, runs, seed, horizon_ns, _Wanted(frozenset(waiting), found.label, unmade))
-        rows = [_start(each, seed, cluster.now_ns) for each in timelines]
+        rows = [_start(each, seed, cluster.now_ns, profiles) for each in timelines]
         starts += rows
         times = [row.wait_ns for row in rows if row.wait_ns is not None]
         waits.append(max(times) if times and len(times) == len(rows) else None)
@@ -138,8 +145,10 @@ def start_times(
     )
 
 
-def _start(timeline: PodTimeline, seed: int, now_ns: int) -> Start:
+def _start(timeline: PodTimeline, seed: int, now_ns: int, profiles: Collection[str]) -> Start:
     bound_ns, message = timeline.bound_ns, timeline.message
+    if timeline.scheduler_name not in profiles:
+        message = unattended_text(timeline.scheduler_name)
     if not message and timeline.pod is not None and timeline.pod.spec.scheduling_gates:
         message = gates_message(timeline.pod)
     return Start(
@@ -181,6 +190,11 @@ def _simulate(cluster: QuestionCluster, runs: _Runs, seed: int, horizon_ns: int,
                 simulator.at(cluster.now_ns, Apply(_without_rollout(item)))
     # Add pods with a node before pods that wait for one.
     for pod in sorted(cluster.all(Pod), key=lambda pod: not pod.spec.node_name):
+        end_ns = _termination_ns(pod, cluster)
+        if end_ns is not None:
+            # With a grace period, the kubelet can shorten it.
+            pod = replace(pod, metadata=replace(pod.metadata, deletion_grace_period_seconds=1))
+            simulator.at(end_ns, Delete(Pod, pod.key, grace_seconds=0))
         simulator.at(cluster.now_ns, Apply(pod))
     step_ns = FIRST_STEP_NS
     while True:
@@ -190,6 +204,14 @@ def _simulate(cluster: QuestionCluster, runs: _Runs, seed: int, horizon_ns: int,
         if (found and all(each.bound_ns is not None for each in found)) or step_ns >= horizon_ns or not result.stopped:
             return found
         step_ns *= 2
+
+
+def _termination_ns(pod: Pod, cluster: QuestionCluster) -> int | None:
+    """Return when a terminating pod is gone; None if it is not terminating, or if its node can't confirm the end."""
+    time, node = pod.metadata.deletion_timestamp, cluster.get(Node, pod.spec.node_name)
+    if time is None or node is None or any(taint.key == UNREACHABLE_TAINT for taint in node.spec.taints):
+        return None
+    return max(parse_time_ns(time), cluster.now_ns + SECOND_NS)
 
 
 def _without_rollout(item: KubernetesObject) -> KubernetesObject:
@@ -221,6 +243,9 @@ class _Runs:
         annotated = [pod for pod in ending if RUN_TIME_ANNOTATION in pod.metadata.annotations]
         known = [pod for pod in ending if pod not in annotated and self._family(pod) in self._history]
         self._counts = len(ending), len(annotated), len(known)
+        self._terminating = sum(
+            _termination_ns(pod, cluster) is not None for pod in cluster.all(Pod) if not is_finished(pod)
+        )
         self._all_end_by_policy = all(_ends(pod) for pod in ending)
 
     def _family(self, pod: Pod) -> tuple[str, str, str]:
@@ -265,6 +290,9 @@ class _Runs:
             )
             have, are = ("has", "is") if rest == 1 else ("have", "are")
             found.append(f"{rest:,} of them {have} no known run time, and {are} assumed to run {assumed}")
+        if self._terminating:
+            ends = "ends when its grace period is" if self._terminating == 1 else "end when their grace periods are"
+            found.append(f"{format_count(self._terminating, 'terminating pod')} {ends} over")
         found.append("no node is added or removed, and only controllers create new pods")
         if seeds > 1:
             found.append(
