@@ -253,3 +253,58 @@ def test_a_finished_pod_is_explained(tmp_path: Path, capsys: pytest.CaptureFixtu
     dump = write_dump(tmp_path / "d.json", (*OBJECTS, replace(done, status=PodStatus(phase="Succeeded"))))
     assert main(["explain", "done", dump]) == 0
     assert capsys.readouterr().out.startswith("default/done has succeeded on n1")
+
+
+BROKEN = """from bayplan import PerNodePlugin
+
+class Raises(PerNodePlugin):
+    def filter_node(self, pod, node):
+        raise ValueError("no data")
+
+class Exits(PerNodePlugin):
+    def filter_node(self, pod, node):
+        raise SystemExit(3)
+
+class Short(PerNodePlugin):
+    def filter_node(self, pod):
+        return None
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "want"),
+    [
+        pytest.param(
+            ["what-if", "plugin=PLUGINS:Raises", "DUMP"],
+            ":5 the plugin failed in filter_node() (pod ",
+            id="in a change",
+        ),
+        pytest.param(
+            ["capacity", "web", "DUMP", "--plugin", "PLUGINS:Exits"],
+            ":9 the plugin failed in filter_node(): SystemExit: 3",
+            id="that ends the program",
+        ),
+        pytest.param(
+            ["waiting", "DUMP", "--plugin", "PLUGINS:Short"],
+            "plugin Short: expected filter_node(self, pod, node), got filter_node(self, pod)",
+            id="with a missing parameter",
+        ),
+    ],
+)
+def test_a_broken_plugin_ends_the_command_with_a_message(run: Run, tmp_path: Path, words: list[str], want: str) -> None:
+    (tmp_path / "broken.py").write_text(BROKEN)
+    code, text = run(*(word.replace("PLUGINS", str(tmp_path / "broken.py")) for word in words))
+    assert code == 2
+    assert want in text
+    assert "Traceback" not in text
+
+
+def test_waiting_counts_the_pods_of_filters_that_reject_fewer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "never.py").write_text(
+        BROKEN + "\nclass Never(PerNodePlugin):\n    def filter_node(self, pod, node):\n        return 'no'\n"
+    )
+    items = (node("n1"), waiting("small"), waiting("big", cpu="6"))
+    main(["waiting", write_dump(tmp_path / "two.json", items), "--plugin", f"{tmp_path}/never.py:Never"])
+    assert "\n    Never, NodeResourcesFit (1 of them): default/" in capsys.readouterr().out

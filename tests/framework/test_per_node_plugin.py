@@ -47,6 +47,7 @@ class Answers(PerNodePlugin):
         "bug": error("it broke"),
         "nonsense": 7,
         "false": False,
+        "empty": "",
     }
 
     def filter_node(self, pod: Pod, node: NodeInfo) -> str | Status | None:
@@ -189,6 +190,7 @@ def test_a_filter_error_ends_the_cycle_even_if_other_nodes_fit() -> None:
     [
         pytest.param("nonsense", "expected None, a string or a Status, got 7", id="a number"),
         pytest.param("false", "expected None, a string or a Status, got False", id="a bool"),
+        pytest.param("empty", "expected None, or a reason that is not empty, got ''", id="a reason without text"),
     ],
 )
 def test_invalid_return_values_raise_plugin_error(answer: str, want: str) -> None:

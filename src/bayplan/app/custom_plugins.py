@@ -225,7 +225,8 @@ def reported_plugin_errors(plugins: Sequence[CustomPlugin]) -> Iterator[None]:
         raise PluginError(f"{problem.point} plugin {problem.plugin}: {problem.text}") from problem
     except BayplanError:
         raise
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:
+        # A plugin that calls sys.exit must not end the command without a message.
         if any(frame.filename in files for frame in traceback.extract_tb(problem.__traceback__)):
             raise failure_in_plugin(problem, files) from problem
         raise

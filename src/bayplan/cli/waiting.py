@@ -101,10 +101,11 @@ def _lines(cluster: Cluster, rows: Iterable[WaitingReason], *, everything: bool)
     why = f", for {format_count(len(reasons), 'reason')}" if reasons else ""
     lines = [f"{count:,} of {pods} {is_or_are(count)} pending{why}."]
     for sentence, of_filters in reasons.items():
-        names = of_filters[0].examples
-        pods_line = _named(names, everything)
-        plugins = [row.plugin for row in of_filters]
-        lines += ["", f"{_each(of_filters[0].pods)}: {sentence}", f"    {', '.join(plugins)}: {pods_line}"]
+        most = max(of_filters, key=lambda row: row.pods)
+        # Some filters may reject only some of the pods.
+        plugins = [row.plugin + (f" ({row.pods:,} of them)" if row.pods < most.pods else "") for row in of_filters]
+        pods_line = _named(most.examples, everything)
+        lines += ["", f"{_each(most.pods)}: {sentence}", f"    {', '.join(plugins)}: {pods_line}"]
     blocked = {key for of_filters in reasons.values() for key in of_filters[0].examples}
     fitting = [key for key in pending if key not in blocked]
     if fitting:

@@ -8,6 +8,7 @@ from bayplan.answers.answer_text import difference_text
 from bayplan.answers.changes import CHANGES, Change, is_change, missing_change, parse_change
 from bayplan.answers.what_if import Reschedule
 from bayplan.answers.what_if import what_if as find_differences
+from bayplan.app.custom_plugins import reported_plugin_errors
 from bayplan.app.mode import Mode
 from bayplan.app.question_clusters import CONFIGURATION_CHANGES, changed_setup, is_configuration_change
 from bayplan.cli.question_options import All, opened, print_answer
@@ -83,7 +84,10 @@ def what_if(
     with opened(options) as (source, cluster):
         setup = changed_setup(source.scheduler, configured) if configured else None
         label, (kind, these) = ", ".join(configured), _rescheduled(reschedule or [])
-        answer = find_differences(cluster, parsed, scheduler=setup, scheduler_label=label, reschedule=kind, these=these)
+        with reported_plugin_errors(setup.custom_plugins if setup is not None else ()):
+            answer = find_differences(
+                cluster, parsed, scheduler=setup, scheduler_label=label, reschedule=kind, these=these
+            )
         print_answer(answer, source, lambda: difference_text(answer, everything=everything), as_json=as_json)
     if answer.counts["waits"]:
         raise typer.Exit(1)

@@ -119,6 +119,10 @@ class PerNodePlugin(FilterPlugin[PerNodeSpec], NormalizePlugin[PerNodeSpec]):
             raise
         if answer is None:
             return 0
+        if answer == "":
+            raise PluginError(
+                f"{self.name}.filter_node", wanted="None, or a reason that is not empty", got=repr(answer)
+            )
         if isinstance(answer, str):
             answer = Status(Code.UNSCHEDULABLE, (answer,))
         if not isinstance(answer, Status):

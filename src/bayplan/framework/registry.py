@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,9 @@ from bayplan.framework.rule import Rule
 
 _PER_NODE_METHODS = ("filter_node", "score_node")
 """The methods of `PerNodePlugin`; a subclass overrides at least one of them."""
+
+_PARAMETERS = ("self", "pod", "node")
+"""The parameters of these methods."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,8 @@ class Registry:
             _check_names(name, plugin)
             if not plugin.extension_points():
                 raise _without_extension_point(name, plugin)
+            if issubclass(plugin, PerNodePlugin):
+                _check_parameters(name, plugin)
             plugin.name = name
             merged[name] = plugin
         return Registry(merged, in_tree=self.in_tree)
@@ -92,6 +98,18 @@ def _without_extension_point(name: str, plugin: type[Plugin[Any]]) -> PluginErro
         if meant := near_name(method, own):
             return PluginError(f"plugin {name}", wanted=wanted, got=f"{meant}()", hint=f"{method}()")
     return PluginError(f"plugin {name}", wanted=wanted, got="neither")
+
+
+def _check_parameters(name: str, plugin: type[PerNodePlugin]) -> None:
+    """Raise PluginError if a method for one node can't be called with a pod and a node."""
+    for method in _PER_NODE_METHODS:
+        is_bound = isinstance(inspect.getattr_static(plugin, method), staticmethod | classmethod)
+        signature = inspect.signature(getattr(plugin, method))
+        try:
+            signature.bind(*_PARAMETERS[1 if is_bound else 0 :])
+        except TypeError:
+            wanted = f"{method}({', '.join(_PARAMETERS)})"
+            raise PluginError(f"plugin {name}", wanted=wanted, got=f"{method}{signature}") from None
 
 
 def _check_names(name: str, plugin: type[Plugin[Any]]) -> None:
