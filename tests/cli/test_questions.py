@@ -308,3 +308,12 @@ def test_waiting_counts_the_pods_of_filters_that_reject_fewer(
     items = (node("n1"), waiting("small"), waiting("big", cpu="6"))
     main(["waiting", write_dump(tmp_path / "two.json", items), "--plugin", f"{tmp_path}/never.py:Never"])
     assert "\n    Never, NodeResourcesFit (1 of them): default/" in capsys.readouterr().out
+
+
+def test_the_assumptions_of_the_source_have_a_title_without_any_of_the_answer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["what-if", "cordon=n1", write_dump(tmp_path / "empty.json", (node("n1"),))]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("cordon=n1: no difference; the cluster has no pods.\n")
+    assert "\n\nAssumptions\n  - " in text

@@ -282,6 +282,7 @@ def difference_text(answer: Answer, *, names: tuple[str, str] | None = None, eve
     changes = ", ".join(answer.changes) if names is None else f"{before} and {after}"
     if not parts:
         same = "the pod is where it was" if answer.pods == 1 else f"all {answer.pods:,} pods are where they were"
+        same = same if answer.pods else "the cluster has no pods"
         lines = [f"{changes}: no difference; {same}."]
     else:
         lines = [f"{changes}: of {format_count(answer.pods, 'pod')}, {', '.join(parts)}."]

@@ -12,6 +12,7 @@ import typer
 
 from bayplan.analysis.rows import Rows
 from bayplan.analysis.text_layout import bulleted
+from bayplan.answers.answer_text import assumed
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.app.custom_plugins import reported_plugin_errors
 from bayplan.app.question_clusters import question_cluster
@@ -46,7 +47,9 @@ def print_answer(
         found["source"] = {"name": source.name, "kind": source.kind.value, "assumptions": assumptions}
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(found), indent=2).decode() + "\n")
     else:
-        print_lines([*text(), *bulleted(assumptions)])
+        # The text ends with the answer's own assumptions, if it has any.
+        own = getattr(answer, "assumptions", ())
+        print_lines([*text(), *(bulleted(assumptions) if own else assumed(assumptions))])
 
 
 def answer_document(answer: msgspec.Struct) -> dict[str, object]:
