@@ -209,3 +209,9 @@ def test_a_quota_that_is_used_up_from_the_start_is_named() -> None:
     pods = [running(f"web-{number}", "n1", cpu="100m").obj() for number in range(4)]
     text = capacity_text(capacity(cluster_of(*NODES, *pods, QUOTA), [Share("web", 1)]))
     assert text[0] == "0 more copies of replicaset/default/web fit; the resource quota pods is used up."
+
+
+def test_copies_with_a_scheduling_gate_name_it() -> None:
+    gated = make_pod("web-9").gate("example.com/wait").owner("ReplicaSet", "web").obj()
+    answer = capacity(cluster_of(*NODES, gated), [Share("web", 1)])
+    assert (answer.copies, answer.message) == (0, "waiting for scheduling gates: [example.com/wait]")

@@ -122,3 +122,18 @@ def test_cleared_nominations_are_restored(preempts: bool) -> None:
         assert dict(nominator.on_node("a")) == before
         # The nominated pod is not in the queue, or later attempts would place it.
         assert trial.scheduler.queue.get("default/next") is None
+
+
+def test_a_removed_nominated_pod_counts_again_after_the_removal_is_undone() -> None:
+    nominated = make_pod("next").req(cpu="3").nominated("a").priority(1).obj()
+    small = make_pod("small").req(cpu="2").obj()
+    with cluster_of(node("a"), nominated).trial() as trial:
+        assert not trial.attempt([small]).fits
+        with trial.undone():
+            assert trial.remove_pod("default/next") is not None
+            assert trial.attempt([small]).fits
+            # Replacing it, as a restart does, must not fail.
+            assert trial.place([nominated]) == "a"
+        assert not trial.attempt([small]).fits
+        assert list(trial.nominated) == ["default/next"]
+        assert trial.scheduler.queue.get("default/next") is None

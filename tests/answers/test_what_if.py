@@ -409,3 +409,26 @@ def test_static_pods_have_no_workload() -> None:
     static = running("proxy", "n1").annotation({"kubernetes.io/config.mirror": "x"}).owner("Node", "n1").obj()
     answer = what_if(cluster_of(*NODES, static), [parse_change("remove-nodes=n1")])
     assert [(row.pod, row.workload) for row in answer.differences] == [("default/proxy", "")]
+
+
+def test_a_nominated_pod_is_restarted() -> None:
+    waits = make_pod("web-9").req(cpu="1").nominated("n1").priority(1).owner("ReplicaSet", "web").obj()
+    answer = what_if(cluster_of(*NODES, *WEB, waits), [parse_change("restart=web")])
+    assert answer.counts["waits"] == 0
+
+
+def test_new_pods_with_a_scheduling_gate_name_it() -> None:
+    gated = make_pod("web-9").gate("example.com/wait").owner("ReplicaSet", "web").obj()
+    answer = what_if(cluster_of(*NODES, gated), [parse_change("scale=web:2")])
+    assert [row.reason for row in answer.differences] == ["waiting for scheduling gates: [example.com/wait]"]
+
+
+def test_a_nomination_without_a_chance_does_not_block_others() -> None:
+    # The nominated pod no longer fits, so that the scheduler clears its nomination: the other pod may use the node.
+    waits = make_pod("large").req(cpu="3", memory="256Mi").nominated("n1").priority(5).obj()
+    small = make_pod("small").req(cpu="1", memory="256Mi").priority(5).obj()
+    kept = running("kept", "n1", cpu="2", priority=5).obj()
+    answer = what_if(cluster_of(node("n1"), kept, waits, small), [parse_change("resize=n1:cpu=3")])
+    assert [(row.name, row.before, row.after) for row in answer.measures if row.name == "pods pending"] == [
+        ("pods pending", 1, 1)
+    ]

@@ -253,7 +253,7 @@ class _Filling:
                         stopped, message, refused = number, problem.got, True
                         break
                 if not trial.place(items):
-                    stopped, message = number, trial.messages.get(key, "it waits at Permit")
+                    stopped, message = number, trial.waiting_message(_pod_of(items))
                     trial.remove_pod(key)
                     break
                 placed.append((number, key))

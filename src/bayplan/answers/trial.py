@@ -30,6 +30,9 @@ PATIENCE_NS = 240 * SECOND_NS
 MAX_RETRIES = 5
 """Maximum number of times to try pods again whose message the previous round has made out of date."""
 
+WAITS_AT_PERMIT = "it waits at Permit"
+"""The message of a pod that a Permit plugin holds back."""
+
 Make = Callable[[Collection[str]], Scheduler]
 """Returns another scheduler for the state of a trial. It examines all nodes, and some plugins are disabled."""
 
@@ -139,12 +142,22 @@ class Trial(InstantHost):
             self._nominate(pod for key, pod in before.items() if key not in self.nominated)
             self._restore_nominations()
 
+    def remove_pod(self, key: str) -> Pod | None:
+        """Remove a pod, which may be one that only counts on its nominated node. Return it, or None if it does not exist."""
+        self.nominated.pop(key, None)
+        return super().remove_pod(key)
+
     def _restore_nominations(self) -> None:
-        """Nominate the pods again whose nomination a preempting pod has cleared, which the scheduler does without an event."""
-        nominator = self.scheduler.queue.nominator
-        for pod in self.nominated.values():
-            if nominator.node_by_uid.get(uid_of(pod)) != pod.status.nominated_node_name:
-                nominator.add(pod)
+        """Nominate the pods again whose nomination a preempting pod has cleared, which the scheduler does without an event.
+
+        Undoing a removal puts a pod into the queue, where it must not stay.
+        """
+        queue = self.scheduler.queue
+        for key, pod in self.nominated.items():
+            if queue.get(key) is not None:
+                queue.delete(pod)
+            if queue.nominator.node_by_uid.get(uid_of(pod)) != pod.status.nominated_node_name:
+                queue.nominator.add(pod)
 
     def execute(self, actions: Iterable[Action]) -> None:
         """Execute the scheduler's actions, except changes of nominated pods that must stay out of the queue."""
@@ -223,6 +236,16 @@ class Trial(InstantHost):
             self.add_all(outdated)
             self.settle(preempts=False)
 
+    def waiting_message(self, pod: Pod) -> str:
+        """Return why a pod has no node: the message of its last attempt or, if it was never tried, of what holds it back."""
+        message = self.messages.get(pod.key, "")
+        if message or pod.spec.scheduler_name not in self.profiles:
+            return message
+        if any(waiting.key == pod.key for waiting in self.scheduler.waiting_pods):
+            return WAITS_AT_PERMIT
+        gate = self.gate(pod)
+        return gate.message if gate is not None else ""
+
     def _enable_post_filters(self, enabled: bool) -> None:
         for name, profile in self.scheduler.profiles.items():
             profile.post_filter = self._post_filters[name] if enabled else ()
@@ -245,6 +268,17 @@ class Trial(InstantHost):
         if report.outcome is not Outcome.SCHEDULED:
             self.messages[key] = report.message
         self.execute(report.actions)
+        if (
+            report.outcome is Outcome.UNSCHEDULABLE
+            and not self.scheduler.profiles[report.pod.spec.scheduler_name].post_filter
+        ):
+            self._clear_nomination(report.pod)
+
+    def _clear_nomination(self, pod: Pod) -> None:
+        """Clear the nomination of a pod that fits nowhere and can't preempt any pod, as the skipped PostFilter would."""
+        is_nominated = bool(self.scheduler.queue.nominator.node_by_uid.get(uid_of(pod)))
+        if is_nominated and not pod.spec.resource_claims and not self.state.has_pods_below(pod.spec.priority or 0):
+            self.execute((Nominate(pod, ""),))
 
     # --- single attempts, which leave nothing behind ------------------------------------------------------------------
 

@@ -235,12 +235,14 @@ def side_of(trial: Trial, gone: Mapping[str, str] | None = None) -> Side:
     """Return one side: the nodes, messages and evictions at the end of a trial. Its measures are empty."""
     names = trial.state.nodes.names
     nodes = {key: names[info.row] or "" for key, info in trial.state.pods.items()}
+    messages = dict(trial.messages)
     for key, pod in trial.scheduler.pods.items():
         if key not in nodes and not pod.spec.node_name:
             nodes[key] = ""
+            messages[key] = trial.waiting_message(pod)
     return Side(
         nodes,
-        dict(trial.messages),
+        messages,
         dict(gone or {}),
         _recorded(trial.scheduler.records, dict(trial.last_decision)),
         tuple(trial.evictions),
