@@ -423,12 +423,7 @@ def test_new_pods_with_a_scheduling_gate_name_it() -> None:
     assert [row.reason for row in answer.differences] == ["waiting for scheduling gates: [example.com/wait]"]
 
 
-def test_a_nomination_without_a_chance_does_not_block_others() -> None:
-    # The nominated pod no longer fits, so that the scheduler clears its nomination: the other pod may use the node.
-    waits = make_pod("large").req(cpu="3", memory="256Mi").nominated("n1").priority(5).obj()
-    small = make_pod("small").req(cpu="1", memory="256Mi").priority(5).obj()
-    kept = running("kept", "n1", cpu="2", priority=5).obj()
-    answer = what_if(cluster_of(node("n1"), kept, waits, small), [parse_change("resize=n1:cpu=3")])
-    assert [(row.name, row.before, row.after) for row in answer.measures if row.name == "pods pending"] == [
-        ("pods pending", 1, 1)
-    ]
+def test_terminating_pods_count_and_are_named() -> None:
+    dying = running("dying", "n1", owner="web").terminating().obj()
+    answer = what_if(cluster_of(*NODES, dying), [parse_change("cordon=n1")])
+    assert [*answer.assumptions] == ["1 terminating pod still counts on its node"]

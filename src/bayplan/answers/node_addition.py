@@ -428,6 +428,7 @@ class _Addition:
             found.append("all shapes cost the same, so fewer nodes are cheaper")
         if self._daemons:
             found.append(f"every new node runs the pods of {format_count(len(self._daemons), 'DaemonSet')} if they fit")
+        found += self._cluster.terminating_note()
         if self._gated:
             found.append(
                 f"{format_count(self._gated, 'pod')} with scheduling gates {is_or_are(self._gated)} not counted"

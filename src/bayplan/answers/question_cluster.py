@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
 from bayplan.answers.trial import Trial, nothing
+from bayplan.base.counted_nouns import format_count
 from bayplan.cluster.owned_pods import is_finished
 from bayplan.engine.queue import SchedulingQueue
 from bayplan.engine.records import RecordLevel
@@ -119,6 +120,12 @@ class QuestionCluster:
             self.objects.setdefault(type(item), {})[item.key] = item
             if not isinstance(item, Pod | Node):
                 self.state.catalog.put(item.key, item)
+
+    def terminating_note(self) -> list[str]:
+        """Return an assumption about terminating pods on nodes, which count until they are gone; [] if there are none."""
+        count = sum(info.pod.metadata.deletion_timestamp is not None for info in self.state.pods.values())
+        counts = "counts on its node" if count == 1 else "count on their nodes"
+        return [f"{format_count(count, 'terminating pod')} still {counts}"] if count else []
 
     def with_scheduler(self, scheduler: SchedulerFactory) -> QuestionCluster:
         """Return the same cluster with another scheduler. Both share the state, so run their trials one at a time."""

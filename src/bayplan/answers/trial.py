@@ -268,17 +268,6 @@ class Trial(InstantHost):
         if report.outcome is not Outcome.SCHEDULED:
             self.messages[key] = report.message
         self.execute(report.actions)
-        if (
-            report.outcome is Outcome.UNSCHEDULABLE
-            and not self.scheduler.profiles[report.pod.spec.scheduler_name].post_filter
-        ):
-            self._clear_nomination(report.pod)
-
-    def _clear_nomination(self, pod: Pod) -> None:
-        """Clear the nomination of a pod that fits nowhere and can't preempt any pod, as the skipped PostFilter would."""
-        is_nominated = bool(self.scheduler.queue.nominator.node_by_uid.get(uid_of(pod)))
-        if is_nominated and not pod.spec.resource_claims and not self.state.has_pods_below(pod.spec.priority or 0):
-            self.execute((Nominate(pod, ""),))
 
     # --- single attempts, which leave nothing behind ------------------------------------------------------------------
 

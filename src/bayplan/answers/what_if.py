@@ -340,6 +340,7 @@ def _assumptions(
         start = "an empty cluster" if reschedule is Reschedule.ALL else "a cluster without them"
         pods = f"{format_count(len(again), 'pod')} {is_or_are(len(again))}"
         found.append(f"{pods} scheduled again in both cases, in the order of their creation, starting from {start}")
+    found += cluster.terminating_note()
     if cluster.waiting:
         count = len(cluster.waiting)
         found.append(f"the scheduler tries to place {format_count(count, 'pending pod')} in both cases")
