@@ -7,6 +7,7 @@ import pytest
 from bayplan import make_pod
 from bayplan.answers.node_addition import nodes_to_add
 from bayplan.answers.node_shapes import parse_shape
+from bayplan.testing.builders import PodBuilder
 from tests.answers.clusters import cluster_of, device_objects, node, running, waiting
 
 
@@ -137,3 +138,15 @@ def test_a_removed_nominated_pod_counts_again_after_the_removal_is_undone() -> N
         assert not trial.attempt([small]).fits
         assert list(trial.nominated) == ["default/next"]
         assert trial.scheduler.queue.get("default/next") is None
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pytest.param(make_pod("next").scheduler("volcano"), id="by another scheduler"),
+        pytest.param(make_pod("next").gate("wait"), id="but has a scheduling gate"),
+    ],
+)
+def test_a_pod_that_this_scheduler_does_not_nominate_does_not_count(pod: PodBuilder) -> None:
+    with cluster_of(node("a"), pod.req(cpu="3").nominated("a").priority(1).obj()).trial() as trial:
+        assert trial.attempt([make_pod("small").req(cpu="2").obj()]).fits

@@ -116,7 +116,13 @@ class Trial(InstantHost):
         self._end_ns = now_ns + PATIENCE_NS
         self._others: dict[frozenset[str], Trial] = {}
         self._post_filters = {name: profile.post_filter for name, profile in scheduler.profiles.items()}
-        self._nominate(pod for pod in waiting if pod.status.nominated_node_name)
+        self._nominate(pod for pod in waiting if self._counts(pod))
+
+    def _counts(self, pod: Pod) -> bool:
+        """Return whether a waiting pod is nominated by this scheduler, which nominates no gated pods."""
+        spec = pod.spec
+        is_own = spec.scheduler_name in self.profiles and not spec.scheduling_gates
+        return is_own and bool(pod.status.nominated_node_name)
 
     def _nominate(self, pods: Iterable[Pod]) -> None:
         for pod in pods:
