@@ -215,3 +215,14 @@ def test_copies_with_a_scheduling_gate_name_it() -> None:
     gated = make_pod("web-9").gate("example.com/wait").owner("ReplicaSet", "web").obj()
     answer = capacity(cluster_of(*NODES, gated), [Share("web", 1)])
     assert (answer.copies, answer.message) == (0, "waiting for scheduling gates: [example.com/wait]")
+
+
+def test_preempting_copies_wait_for_the_end_of_terminating_pods() -> None:
+    pods = [
+        running("dying", "n1", owner="dying", cpu="4").terminating().obj(),
+        running("web-1", "n2", cpu="2", priority=5).obj(),
+    ]
+    answer = capacity(cluster_of(*NODES, *pods), [Share("web", 1)], preempts=True)
+    assert (answer.copies, len(answer.victims)) == (3, 0)
+    assert "copies wait for the end of 1 terminating pod" in answer.assumptions
+    assert capacity(cluster_of(*NODES, *pods), [Share("web", 1)]).copies == 1

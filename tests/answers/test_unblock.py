@@ -519,3 +519,22 @@ def test_a_pod_that_comes_back_to_its_node_is_not_moved() -> None:
     found = unblocked(*nodes, *pods, make_pod("x").label({"app": "x"}).req(cpu="1").spread({"app": "x"}, "zone"))
     assert found.suggestions
     assert suggested_texts(found, "move pods") == []
+
+
+def test_a_pod_waits_for_the_end_of_a_terminating_pod() -> None:
+    dying = running("dying", "a", "3").terminating()
+    pods = (dying, running("web-b", "b", "3"), running("web-c", "c", "3"))
+    found = unblocked(*THREE, *pods, make_pod("x").req(cpu="4").priority(5).spec(preemptionPolicy="Never"))
+    assert "wait" not in {each.kind for each in found.suggestions}
+    found = unblocked(*THREE, *pods, make_pod("x").req(cpu="4").priority(5))
+    best = found.suggestions[0]
+    assert (best.kind, best.node, best.evicted, best.moved) == ("wait", "a", [], [])
+    assert best.text == "wait: default/dying is terminating on a, which makes room"
+    # Another pod on the node has to be preempted, too.
+    small = running("small", "a", "1")
+    found = unblocked(
+        *THREE, *pods, small, make_pod("x").req(cpu="4").priority(5).node_selector({"kubernetes.io/hostname": "a"})
+    )
+    assert found.suggestions[0].text == (
+        "wait: the scheduler preempts default/small on a by itself, where default/dying is terminating"
+    )

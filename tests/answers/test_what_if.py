@@ -427,3 +427,19 @@ def test_terminating_pods_count_and_are_named() -> None:
     dying = running("dying", "n1", owner="web").terminating().obj()
     answer = what_if(cluster_of(*NODES, dying), [parse_change("cordon=n1")])
     assert [*answer.assumptions] == ["1 terminating pod still counts on its node"]
+
+
+def test_a_preempting_pod_gets_the_room_of_a_terminating_one() -> None:
+    dying = running("dying", "n1", owner="web", cpu="3").terminating().obj()
+    top = running("top", "n2", owner="top", cpu="3", priority=5).obj()
+    items = (node("n1"), node("n2", zone="b"), dying, top)
+    answer = what_if(cluster_of(*items), [parse_change("remove-nodes=n2")])
+    assert [(row.pod, row.kind, row.after) for row in answer.differences] == [
+        ("default/top", "moved", "n1"),
+        ("default/dying", "gone", ""),
+    ]
+    assert answer.differences[1].reason == "it was terminating, and another pod waited for its end"
+    # If this happens without the change, too, the terminating pod is not new after it.
+    waits = make_pod("first").req(cpu="3", memory="256Mi").priority(9).obj()
+    answer = what_if(cluster_of(node("n1"), dying, waits), [parse_change("add-nodes=1:cpu=4,memory=8Gi")])
+    assert [(row.pod, row.kind, row.after) for row in answer.differences] == [("default/first", "moved", "added-1")]

@@ -323,6 +323,8 @@ class _Filling:
         if waiting:
             found.append(f"{format_count(waiting, 'pending pod')} {is_or_are(waiting)} ignored")
         found += self._cluster.terminating_note()
+        if trial.ended:
+            found.append(f"copies wait for the end of {format_count(len(trial.ended), 'terminating pod')}")
         if any(each.provisions for each in self._templates):
             found.append("volumes that are provisioned before their pods are scheduled are reachable from every node")
         if any(each.pod.spec.scheduling_gates for each in self._templates):

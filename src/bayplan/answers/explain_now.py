@@ -152,7 +152,8 @@ def _remedy(suggestion: Suggestion, attempt: Attempt) -> Remedy:
 
     If several candidates are equally good, each attempt chooses one at random.
     """
-    if suggestion.kind == StepKind.WAIT.value and attempt.nominated_node and attempt.victims:
+    is_preemption = suggestion.kind == StepKind.WAIT.value and "terminating" not in suggestion.text
+    if is_preemption and attempt.nominated_node and attempt.victims:
         text = preemption_text(attempt.victims, attempt.nominated_node)
         return Remedy(kind=suggestion.kind, text=text, nodes=[attempt.nominated_node])
     return Remedy(kind=suggestion.kind, text=suggestion.text, nodes=[suggestion.node])

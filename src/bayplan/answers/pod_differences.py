@@ -92,6 +92,9 @@ def differences(
     # Compare (pod, node) items as sets, because most pods do not differ.
     for key in sorted({key for key, _ in a.nodes.items() ^ b.nodes.items()}):
         before, after = a.nodes.get(key), b.nodes.get(key)
+        if before is None and (key in a.reasons or any(each.pod == key for each in a.evictions)):
+            # The pod is not new: without the changes, it would be gone.
+            continue
         kind = _kind(before, after)
         plugin, reason = "", ""
         if kind is DifferenceKind.MOVED:

@@ -55,11 +55,13 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
         placed: the pods in question, in order.
         displaced: the pods that lost their nodes because of the changes or preemption.
         victims: the keys of the pods that the pods in question preempted.
+        ended: the keys of the terminating pods for whose end the pods in question waited.
     """
 
     placed: Sequence[Placement]
     displaced: Sequence[Placement] = ()
     victims: Sequence[str] = ()
+    ended: Sequence[str] = ()
 
     @property
     def count(self) -> int:
@@ -89,6 +91,7 @@ class Trial(InstantHost):
         unread: the argument of this name.
         nominated: the pods that filters count on their nominated nodes, by key. They are not scheduled until
             they are `put`.
+        ended: the terminating pods that are gone, because a pod was nominated to their node, by key in order.
         trials: the number of attempts made.
         last_decision: the number of the last record about each pod, by key, if records are enabled.
     """
@@ -107,6 +110,7 @@ class Trial(InstantHost):
         super().__init__(scheduler, now_ns)
         self.unread = unread
         self.nominated: dict[str, Pod] = {}
+        self.ended: dict[str, None] = {}
         self.trials = 0
         self.last_decision: dict[str, int] = {}
         self._tried_at: dict[str, int] = {}
@@ -140,11 +144,12 @@ class Trial(InstantHost):
     @contextmanager
     def undone(self) -> Iterator[None]:
         """Undo all changes of the block when it ends; see `InstantHost.undone`."""
-        before = dict(self.nominated)
+        before, ended = dict(self.nominated), dict(self.ended)
         try:
             with super().undone():
                 yield
         finally:
+            self.ended = ended
             self._nominate(pod for key, pod in before.items() if key not in self.nominated)
             self._restore_nominations()
 
@@ -274,6 +279,22 @@ class Trial(InstantHost):
         if report.outcome is not Outcome.SCHEDULED:
             self.messages[key] = report.message
         self.execute(report.actions)
+        if report.outcome is not Outcome.SCHEDULED:
+            self._end_terminating(report.pod)
+
+    def _end_terminating(self, pod: Pod) -> None:
+        """Remove the terminating pods of lower priority from the node that a pod is nominated to.
+
+        The scheduler does not evict them again, and the nominated pod waits for their end.
+        """
+        node = self.scheduler.queue.nominator.node_by_uid.get(uid_of(pod), "")
+        if node not in self.state.nodes.row_of:
+            return
+        for other in self.pods_on(node):
+            priority = other.spec.priority or 0
+            if other.metadata.deletion_timestamp is not None and priority < (pod.spec.priority or 0):
+                self.ended[other.key] = None
+                self.remove_pod(other.key)
 
     # --- single attempts, which leave nothing behind ------------------------------------------------------------------
 
@@ -288,7 +309,7 @@ class Trial(InstantHost):
         """
         self.trials += 1
         with self.undone():
-            gone, evicted = self._change(changes), len(self.evictions)
+            gone, evicted, ended = self._change(changes), len(self.evictions), len(self.ended)
             self.add_all(pods)
             self.settle(preempts=preempts)
             self._retry(pods, preempts=preempts)
@@ -298,7 +319,7 @@ class Trial(InstantHost):
             self.add_all(as_waiting(pod) for pod in gone if is_recreated(pod))
             self.settle(preempts=False)
             moved = [Placement(pod.key, self.placed.get(pod.key, "")) for pod in gone]
-            return TrialResult(placed=placed, displaced=moved, victims=victims)
+            return TrialResult(placed=placed, displaced=moved, victims=victims, ended=[*self.ended][ended:])
 
     def _retry(self, pods: Sequence[Pod], *, preempts: bool) -> None:
         """Schedule again the pods that need others near them or evenly spread, as long as this places any.

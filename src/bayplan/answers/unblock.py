@@ -379,6 +379,8 @@ class _Search:
             risks.append(RISKS[StepKind.EVICT])
         if result.victims and StepKind.WAIT not in kinds:
             texts[-1] += f"; it then preempts {_named(result.victims)}"
+        if result.ended and StepKind.WAIT not in kinds:
+            texts[-1] += f"; it then waits for the end of {_named(result.ended)}"
         changes = changes_of(steps, trial)
         changed = [new for _, new in changes if new is not None]
         edits = [pod for pod, old in zip(pods, self._pods, strict=True) if pod != old]
@@ -417,12 +419,22 @@ def _text(step: Step, kind: StepKind, result: TrialResult, left: Sequence[str], 
             return f"evict {format_list(list(step.evicts[:SHOWN]), more=max(0, len(step.evicts) - SHOWN))} from {where}"
         return f"move {format_list(shown[:SHOWN], more=max(0, len(shown) - SHOWN))} (off {where})"
     if step.kind is StepKind.WAIT:
-        return preemption_text(result.victims, _named(nodes))
+        return preemption_text(result.victims, _named(nodes), result.ended)
     return step.text
 
 
-def preemption_text(victims: Sequence[str], node: str) -> str:
-    """Return the suggestion to wait until the scheduler has preempted these pods, or released the pod's own devices."""
+def preemption_text(victims: Sequence[str], node: str, ended: Sequence[str] = ()) -> str:
+    """Return the suggestion to wait until the scheduler has preempted these pods, or released the pod's own devices.
+
+    `ended`: the terminating pods for whose end the pod waits, too.
+    """
+    if ended:
+        ending = f"{_named(ended)} {is_or_are(len(ended))} terminating"
+        return (
+            f"wait: the scheduler preempts {_named(victims)} on {node} by itself, where {ending}"
+            if victims
+            else f"wait: {ending} on {node}, which makes room"
+        )
     if not victims:
         return f"wait: the scheduler releases the devices of its claims and places it on {node} by itself"
     return f"wait: the scheduler preempts {_named(victims)} on {node} by itself"

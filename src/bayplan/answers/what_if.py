@@ -40,6 +40,9 @@ MAX_EXPLAINED = 500
 MAX_RECORDED = 5_000
 """Maximum number of pods to schedule with full records."""
 
+TERMINATED = "it was terminating, and another pod waited for its end"
+"""Why a terminating pod is gone."""
+
 MAX_ROUNDS = 5
 """Maximum number of times to schedule evicted pods again, as they may evict others in turn."""
 
@@ -243,7 +246,7 @@ def side_of(trial: Trial, gone: Mapping[str, str] | None = None) -> Side:
     return Side(
         nodes,
         messages,
-        dict(gone or {}),
+        {**dict.fromkeys(trial.ended, TERMINATED), **(gone or {})},
         _recorded(trial.scheduler.records, dict(trial.last_decision)),
         tuple(trial.evictions),
         {},
