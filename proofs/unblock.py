@@ -73,8 +73,17 @@ def apply(case: WaitingPod, suggestion: Suggestion) -> Applied:
     pod, deleted = case.pod, frozenset(suggestion.deleted)
     items = {(type(item), item.key): item for item in case.objects}
     gone = [item for item in items.values() if isinstance(item, Pod) and item.key in deleted]
+    if "terminating" in suggestion.text or "waits for the end" in suggestion.text:
+        # The pod waits for the end of terminating pods on its node.
+        gone += [
+            item
+            for item in items.values()
+            if isinstance(item, Pod)
+            and item.metadata.deletion_timestamp is not None
+            and item.spec.node_name == suggestion.node
+        ]
     for victim in gone:
-        del items[Pod, victim.key]
+        items.pop((Pod, victim.key), None)
     for document in suggestion.objects:
         item = decode(document)
         if isinstance(item, Pod) and item.key == pod.key:

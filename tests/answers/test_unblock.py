@@ -538,3 +538,16 @@ def test_a_pod_waits_for_the_end_of_a_terminating_pod() -> None:
     assert found.suggestions[0].text == (
         "wait: the scheduler preempts default/small on a by itself, where default/dying is terminating"
     )
+
+
+def test_pod_affinity_that_cannot_be_read_is_dropped() -> None:
+    unreadable = {"matchExpressions": [{"key": "tier", "operator": "Exists", "values": ["a"]}]}
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": unreadable}
+    readable = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
+    terms = [{"weight": 1, "podAffinityTerm": each} for each in (term, readable)]
+    pod = make_pod("x").spec(affinity={"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}})
+    found = unblocked(*THREE, pod)
+    assert suggested_texts(found) == ["drop the terms of the pod affinity that can't be read"]
+    (document,) = found.suggestions[0].objects
+    left = document["spec"]["affinity"]["podAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]  # type: ignore[index]
+    assert [each["podAffinityTerm"]["labelSelector"] for each in left] == [readable["labelSelector"]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -16,12 +17,16 @@ from bayplan.answers.workloads import workload_of
 from bayplan.objects.affinity import (
     Affinity,
     NodeSelectorRequirement,
+    PodAffinity,
     PodAffinityTerm,
+    PodAntiAffinity,
     PreferredSchedulingTerm,
     WeightedPodAffinityTerm,
 )
-from bayplan.objects.pod import Pod
-from bayplan.objects.selectors import selector_text
+from bayplan.objects.pod import Pod, PodSpec
+from bayplan.objects.selectors import SelectorError, compile_label_selector, selector_text
+
+_Side = TypeVar("_Side", PodAffinity, PodAntiAffinity)
 
 PREFERENCE_WEIGHT = 100
 """The weight of a preference that replaces a requirement: the highest possible."""
@@ -48,6 +53,56 @@ def affinity_relaxations(affinity: Affinity) -> Iterator[Step]:
             edit_pod=_all_soft,
             parts=tuple(smaller),
         )
+
+
+def unreadable_pod_terms(affinity: Affinity) -> Iterator[Step]:
+    """Yield steps that drop the terms of pod affinity and anti-affinity that can't be read: as preferences, they fail, too."""
+    probe = Pod(spec=PodSpec(affinity=affinity))
+    for anti in (False, True):
+        if _without_unreadable(anti, probe) != probe:
+            yield relaxation(
+                f"drop the terms of the pod {_name(anti)} that can't be read",
+                "InterPodAffinity",
+                cost=0.05,
+                edit_pod=partial(_without_unreadable, anti),
+                risk=DROPPED,
+            )
+
+
+def _without_unreadable(anti: bool, pod: Pod) -> Pod:
+    affinity = pod.spec.affinity
+    if affinity is None:
+        return pod
+    near, away = affinity.pod_affinity, affinity.pod_anti_affinity
+    if anti:
+        found = replace(affinity, pod_anti_affinity=None if away is None else _readable(away))
+    else:
+        found = replace(affinity, pod_affinity=None if near is None else _readable(near))
+    return with_spec(pod, affinity=found)
+
+
+def _readable(side: _Side) -> _Side:
+    """Return one side of a pod's affinity without the terms whose selectors can't be read."""
+    required = tuple(each for each in side.required_during_scheduling_ignored_during_execution if _can_be_read(each))
+    preferred = tuple(
+        each
+        for each in side.preferred_during_scheduling_ignored_during_execution
+        if _can_be_read(each.pod_affinity_term)
+    )
+    return replace(
+        side,
+        required_during_scheduling_ignored_during_execution=required,
+        preferred_during_scheduling_ignored_during_execution=preferred,
+    )
+
+
+def _can_be_read(term: PodAffinityTerm) -> bool:
+    try:
+        compile_label_selector(term.label_selector)
+        compile_label_selector(term.namespace_selector)
+    except SelectorError:
+        return False
+    return True
 
 
 def _of_nodes(affinity: Affinity) -> Iterator[Step]:

@@ -12,7 +12,12 @@ from bayplan.analysis.filter_matrix import FIT, GATES, NODE_AFFINITY, TAINTS
 from bayplan.analysis.node_taints import reserving_taints, taint_text, taints_of_selected, untolerated_taints
 from bayplan.analysis.scheduler_surroundings import nominated_amounts
 from bayplan.analysis.units import format_amount, format_list
-from bayplan.answers.affinity_steps import affinity_relaxations, shared_relaxations, without_node_affinity
+from bayplan.answers.affinity_steps import (
+    affinity_relaxations,
+    shared_relaxations,
+    unreadable_pod_terms,
+    without_node_affinity,
+)
 from bayplan.answers.missing_steps import missing_steps
 from bayplan.answers.node_shapes import is_condition_taint
 from bayplan.answers.pod_diagnosis import PodDiagnosis
@@ -169,8 +174,13 @@ def _relaxations(pod: Pod) -> Iterator[Step]:
 
 
 def _unreadable(diagnosis: PodDiagnosis) -> Iterator[Step]:
-    """Yield a step that drops the preferred node affinity if the attempt failed: it may be one that only the scheduler rejects."""
+    """Yield steps that drop pod affinity that can't be read, and the preferred node affinity if the attempt failed.
+
+    The node affinity may be one that only the scheduler rejects.
+    """
     affinity = diagnosis.pod.spec.affinity
+    if affinity is not None:
+        yield from unreadable_pod_terms(affinity)
     node = affinity.node_affinity if affinity is not None else None
     is_error = diagnosis.decision is not None and diagnosis.decision.record.outcome is Outcome.ERROR
     if is_error and node is not None and node.preferred_during_scheduling_ignored_during_execution:
