@@ -443,3 +443,17 @@ def test_a_preempting_pod_gets_the_room_of_a_terminating_one() -> None:
     waits = make_pod("first").req(cpu="3", memory="256Mi").priority(9).obj()
     answer = what_if(cluster_of(node("n1"), dying, waits), [parse_change("add-nodes=1:cpu=4,memory=8Gi")])
     assert [(row.pod, row.kind, row.after) for row in answer.differences] == [("default/first", "moved", "added-1")]
+
+
+def test_added_nodes_replace_those_that_a_later_change_selects() -> None:
+    cluster = cluster_of(node("n1", pool="x"), node("n2", pool="x"), *WEB[:2])
+    changes = [parse_change(text) for text in ("add-nodes=1:like=n1", "remove-nodes=label:pool=x")]
+    answer = what_if(cluster, changes)
+    assert {row.pod: row.after for row in answer.differences} == {
+        "default/web-0": "added-1",
+        "default/web-1": "added-1",
+    }
+    assert "remove-nodes=label:pool=x does not select nodes that are added before" in answer.assumptions
+    assert what_if(cluster, [*changes, parse_change("remove-nodes=added-1")]).counts["waits"] == 2
+    with pytest.raises(InputError, match="that an earlier change removes; try add-nodes=1:like=n1 as the first change"):
+        what_if(cluster, changes[::-1])

@@ -180,6 +180,25 @@ def select_names(text: str, cluster: QuestionCluster) -> list[str]:
     return [node.metadata.name for node in matching_nodes(text, cluster.all(Node))]
 
 
+def _nodes_to_empty(change: Change, trial: Trial, effect: Effect) -> list[Node]:
+    """Return the nodes that a change removes or drains.
+
+    Labels and patterns select no nodes that an earlier change has added: these replace the selected ones.
+
+    Raises:
+        InputError: no node matches.
+    """
+    nodes = trial.nodes()
+    old = [node for node in nodes if node.metadata.name not in effect.nodes_added]
+    is_name = any(node.metadata.name == change.target for node in nodes)
+    if is_name or len(old) == len(nodes):
+        return matching_nodes(change.target, nodes)
+    found = matching_nodes(change.target, old)
+    if len(matching_nodes(change.target, nodes)) > len(found):
+        effect.notes[f"{change} does not select nodes that are added before"] = None
+    return found
+
+
 def _delete_nodes(nodes: Sequence[Node], trial: Trial, effect: Effect) -> None:
     for node in nodes:
         effect.nodes_gone[node.metadata.name] = None
@@ -201,7 +220,7 @@ def _displace(pod: Pod, effect: Effect, why_gone: str = "it ends with its node")
 
 
 def _remove_nodes(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
-    _delete_nodes(select_nodes(change.target, trial), trial, effect)
+    _delete_nodes(_nodes_to_empty(change, trial, effect), trial, effect)
 
 
 def _remove_zone(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
@@ -215,7 +234,7 @@ def _remove_zone(change: Change, trial: Trial, cluster: QuestionCluster, effect:
 
 
 def _drain_nodes(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
-    nodes = select_nodes(change.target, trial)
+    nodes = _nodes_to_empty(change, trial, effect)
     for node in nodes:
         trial.put(replace(node, spec=replace(node.spec, unschedulable=True)))
     for node in nodes:
@@ -281,7 +300,13 @@ def _resize(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effe
 
 def _add_nodes(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
     count = _count("add-nodes", change.target)
-    shape, daemons = parse_shape(change.value, cluster.state), daemon_models(cluster.state)
+    try:
+        shape, daemons = parse_shape(change.value, cluster.state), daemon_models(cluster.state)
+    except InputError as problem:
+        if not any(f"like={name}" in change.value.split(",") for name in effect.nodes_gone):
+            raise
+        got = "the name of a node that an earlier change removes"
+        raise InputError(problem.what, wanted=problem.wanted, got=got, hint=f"{change} as the first change") from None
     for number in range(count):
         name = f"added-{len(effect.nodes_added) + 1}"
         while name in trial.state.nodes.row_of:
