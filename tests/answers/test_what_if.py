@@ -457,3 +457,8 @@ def test_added_nodes_replace_those_that_a_later_change_selects() -> None:
     assert what_if(cluster, [*changes, parse_change("remove-nodes=added-1")]).counts["waits"] == 2
     with pytest.raises(InputError, match="that an earlier change removes; try add-nodes=1:like=n1 as the first change"):
         what_if(cluster, changes[::-1])
+
+
+def test_new_pods_of_daemon_sets_name_their_workload() -> None:
+    answer = what_if(cluster_of(*NODES, AGENT), [parse_change("add-nodes=1:cpu=2,memory=2Gi")])
+    assert [(row.kind, row.workload) for row in answer.differences] == [("new", "daemonset/default/agent")]

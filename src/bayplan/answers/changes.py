@@ -315,7 +315,9 @@ def _add_nodes(change: Change, trial: Trial, cluster: QuestionCluster, effect: E
         for item in shape.objects(name, daemons):
             trial.put(item)
             if isinstance(item, Pod):
-                effect.added[item.key] = "DaemonSet"
+                owner = item.metadata.controller()
+                assert owner is not None
+                effect.added[item.key] = f"daemonset/{item.metadata.namespace}/{owner.name}"
 
 
 # --- workloads --------------------------------------------------------------------------------------------------------

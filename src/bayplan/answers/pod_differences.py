@@ -147,8 +147,9 @@ def _preemption(key: str, a: Side, b: Side) -> tuple[str, str] | None:
         return None
     if victims := _victims(key, b):
         return PREEMPTION, f"it preempts {victims} there"
-    if found := _evicted_before(key, a):
-        return found
+    evicted = next((each for each in a.evictions if each.pod == key), None)
+    if evicted is not None and evicted.node == b.nodes[key]:
+        return _evicted_before(key, a)
     victims = _victims(key, a)
     return (PREEMPTION, f"before, it preempted {victims} on {a.nodes[key]}") if victims else None
 
