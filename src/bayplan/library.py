@@ -215,7 +215,9 @@ class Cluster:
             self._host.execute(report.actions)
         if self._record_level is not RecordLevel.FULL:
             return []
-        return [self.records.decision(number) for number in range(before, len(self.records))]
+        # Skipped pods, such as terminating ones, have no full record.
+        numbers = (number for number in range(before, len(self.records)) if self.records[number].frame >= 0)
+        return [self.records.decision(number) for number in numbers]
 
     def remove(self, *names: str) -> None:
         """Remove pods (``namespace/name``, or ``name`` in the namespace default) and nodes (``name``); pods first."""
@@ -374,7 +376,7 @@ class Cluster:
         if found:
             return list(found.values())
         first = lives[0]
-        got = f"{first.key}, which is on {first.node}" if first.node else f"{first.key}, {first.fate}"
+        got = f"{first.key}, which is on {first.node}" if first.node else f"{first.key}, which is being deleted"
         if len(lives) > 1:
             got = f"{target}, none of whose {len(lives):,} pods is pending"
         raise InputError("unblock", got=got, wanted="a pending pod", hint=f"bayplan explain {target}")

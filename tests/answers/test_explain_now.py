@@ -280,7 +280,7 @@ def test_a_terminating_pod_without_a_node_does_not_wait() -> None:
     assert not cluster.pending
     assert not cluster.waiting_reasons()
     assert cluster.explain("x").verdict == "default/x was deleted before it got a node"
-    with pytest.raises(InputError, match="expected a pending pod, got default/x, deleted"):
+    with pytest.raises(InputError, match="expected a pending pod, got default/x, which is being deleted"):
         cluster.unblock("x")
 
 

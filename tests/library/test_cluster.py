@@ -257,3 +257,10 @@ def test_a_path_instead_of_objects_or_options_is_refused(call: Callable[[Objects
 def test_a_single_object_instead_of_a_list_is_refused_with_a_suggestion() -> None:
     with pytest.raises(InputError, match=r"objects: expected a list, got a Node; try \[node\]"):
         Cluster(make_node("a").obj())  # type: ignore[arg-type]
+
+
+def test_a_terminating_pod_without_a_node_is_skipped() -> None:
+    pods = [make_pod("dying").terminating().obj(), make_pod("p").obj()]
+    cluster = Cluster([make_node("a").capacity(cpu="1").obj(), *pods])
+    assert [decision.record.node for decision in cluster.schedule()] == ["a"]
+    assert cluster.pending == []

@@ -115,7 +115,8 @@ def start_times(
     waiting = [pod.key for pod in found.pods if pod.key in cluster.waiting]
     unmade = isinstance(found.item, Job) and not found.pods
     if not waiting and not unmade:
-        got = f"{format_count(len(found.pods), 'pod')}, none of them pending" if found.pods else "no pods"
+        count = len(found.pods)
+        got = f"{count:,} pods, none of them pending" if count > 1 else "1 pod with a node" if count else "no pods"
         if missing := missing_replicas(asked, cluster):
             got = f"{got}: {missing}"
         raise InputError(
