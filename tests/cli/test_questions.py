@@ -317,3 +317,52 @@ def test_the_assumptions_of_the_source_have_a_title_without_any_of_the_answer(
     text = capsys.readouterr().out
     assert text.startswith("cordon=n1: no difference; the cluster has no pods.\n")
     assert "\n\nAssumptions\n  - " in text
+
+
+GPUS = """
+apiVersion: v1
+kind: Node
+metadata: {name: g1}
+status: {allocatable: {cpu: "8", memory: 8Gi, pods: "110"}}
+---
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+spec: {}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: s1}
+spec:
+  driver: d
+  nodeName: g1
+  pool: {name: g1, generation: 1, resourceSliceCount: 1}
+  devices: [{name: gpu-0}]
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: one}
+spec: {spec: {devices: {requests: [{name: g, exactly: {deviceClassName: gpu}}]}}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: gpu}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: g}}
+  template:
+    metadata: {labels: {app: g}}
+    spec:
+      resourceClaims: [{name: gpu, resourceClaimTemplateName: one}]
+      containers: [{name: c, image: x, resources: {claims: [{name: gpu}]}}]
+"""
+
+
+def test_pods_of_a_result_have_their_generated_resource_claims(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "gpus.yaml").write_text(GPUS)
+    assert main(["simulate", str(tmp_path / "gpus.yaml"), "--out", str(tmp_path / "run")]) == 0
+    capsys.readouterr()
+    assert main(["waiting", str(tmp_path / "run")]) == 1
+    assert "1 pod: no node has free devices that match all of its resource claims\n" in capsys.readouterr().out

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from msgspec.structs import replace
 
 from bayplan.analysis.result_directory import ResultDirectory, open_result
@@ -23,9 +25,11 @@ from bayplan.app.sources.cluster_source import (
 )
 from bayplan.app.sources.file_source import read_setup_of
 from bayplan.base.errors import MissingPlugins
+from bayplan.controllers.pod_claims import POD_CLAIM_ANNOTATION
 from bayplan.objects.kinds import find_kind
 from bayplan.objects.meta import KubernetesObject, OwnerReference
-from bayplan.objects.pod import Pod
+from bayplan.objects.pod import Pod, PodResourceClaimStatus
+from bayplan.objects.resource import ResourceClaim
 from bayplan.sim.result import PodFate, PodTimeline
 
 _GONE = (PodFate.DELETED,)
@@ -59,7 +63,8 @@ def result_source(result: ResultDirectory, setup: SchedulerSetup, options: Sourc
     if missing:
         raise MissingPlugins(missing, where=str(result.path))
     objects: list[KubernetesObject] = [*result.nodes.values(), *result.objects]
-    objects += [pod for life in result.pods if (pod := _pod(life)) is not None]
+    claims = _claim_statuses(result.objects)
+    objects += [pod for life in result.pods if (pod := _pod(life, claims)) is not None]
     unread: list[UnreadKind] = []
     if not result.has_objects:
         effect = "answers know nothing of volumes, claims, budgets and priority classes"
@@ -94,7 +99,8 @@ def _missing_plugins(result: ResultDirectory, setup: SchedulerSetup) -> list[str
 
 def objects_at(result: ResultDirectory, time_ns: int) -> list[KubernetesObject]:
     """Return the objects of a result with its pods at a given time; objects of other kinds are those at the end."""
-    pods = (_pod(then) for life in result.pods if (then := _at(life, time_ns)) is not None)
+    claims = _claim_statuses(result.objects)
+    pods = (_pod(then, claims) for life in result.pods if (then := _at(life, time_ns)) is not None)
     return in_order([*result.nodes.values(), *result.objects, *(pod for pod in pods if pod is not None)])
 
 
@@ -107,8 +113,20 @@ def _at(life: PodTimeline, time_ns: int) -> PodTimeline | None:
     return replace(life, node=life.node if is_bound else "", fate=fate)
 
 
-def _pod(life: PodTimeline) -> Pod | None:
-    """Return the pod at the end, or None if it was deleted or is not recorded."""
+def _claim_statuses(objects: Iterable[KubernetesObject]) -> dict[str, tuple[PodResourceClaimStatus, ...]]:
+    """Return the generated resource claims of pods, which results do not record with the pods, by the uid of the pod."""
+    found: dict[str, tuple[PodResourceClaimStatus, ...]] = {}
+    for claim in objects:
+        name = claim.metadata.annotations.get(POD_CLAIM_ANNOTATION)
+        owner = claim.metadata.controller()
+        if isinstance(claim, ResourceClaim) and name is not None and owner is not None:
+            status = PodResourceClaimStatus(name=name, resource_claim_name=claim.metadata.name)
+            found[owner.uid] = (*found.get(owner.uid, ()), status)
+    return found
+
+
+def _pod(life: PodTimeline, claims: Mapping[str, tuple[PodResourceClaimStatus, ...]]) -> Pod | None:
+    """Return the pod at the end, or None if it was deleted or is not recorded. `claims`: see `_claim_statuses`."""
     pod = life.pod
     if pod is None or life.fate in _GONE:
         return None
@@ -120,7 +138,11 @@ def _pod(life: PodTimeline) -> Pod | None:
         pod,
         metadata=metadata,
         spec=replace(pod.spec, node_name=life.node),
-        status=replace(pod.status, phase=phase),
+        status=replace(
+            pod.status,
+            phase=phase,
+            resource_claim_statuses=pod.status.resource_claim_statuses or claims.get(metadata.uid, ()),
+        ),
     )
 
 
