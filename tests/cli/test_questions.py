@@ -366,3 +366,26 @@ def test_pods_of_a_result_have_their_generated_resource_claims(
     capsys.readouterr()
     assert main(["waiting", str(tmp_path / "run")]) == 1
     assert "1 pod: no node has free devices that match all of its resource claims\n" in capsys.readouterr().out
+
+
+def test_pods_of_a_result_have_their_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # The first pod runs for 1 h, of which some minutes have passed at the end of the simulation.
+    pods = [
+        replace(pod, spec=replace(pod.spec, restart_policy="Never", node_name=""))
+        for pod in (
+            running("first", "n1", kind="", cpu="3").obj(),
+            running("second", "n1", kind="", cpu="3").obj(),
+            running("brief", "n1", kind="", cpu="100m").annotation({"bayplan.io/run-time": "10m"}).obj(),
+        )
+    ]
+    pods = [replace(pod, status=PodStatus(phase="Pending")) for pod in pods]
+    source = write_dump(tmp_path / "two.json", (node("n1"), *pods))
+    assert main(["simulate", source, "--until", "30m", "--out", str(tmp_path / "run")]) == 0
+    capsys.readouterr()
+    assert main(["when", "second", str(tmp_path / "run"), "--assume-run-time", "1h", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    passed_ns = summary["end_ns"] - summary["start_ns"]
+    assert passed_ns > 0
+    assert answer["median_ns"] == 3600 * 10**9 - passed_ns
+    assert "a result does not contain the annotations of pods" in str(answer["source"]["assumptions"])

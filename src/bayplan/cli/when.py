@@ -3,10 +3,12 @@
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from bayplan.answers.answer_text import start_text
 from bayplan.answers.start_times import DEFAULT_SEEDS, start_times
 from bayplan.app.mode import Mode
+from bayplan.app.sources.cluster_source import Assumption, SourceKind
 from bayplan.cli.question_options import All, opened, print_answer
 from bayplan.cli.simulation_options import (
     ModeOption,
@@ -18,6 +20,10 @@ from bayplan.cli.simulation_options import (
     parse_duration,
 )
 from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, check_subject, source_options
+
+_NO_ANNOTATIONS = (
+    "a result does not contain the annotations of pods, so their run times are unknown (bayplan.io/run-time)"
+)
 
 
 def when(
@@ -68,6 +74,8 @@ def when(
     )
     check_subject("POD", pod, options)
     with opened(options) as (source, cluster):
+        if source.kind is SourceKind.RESULT:
+            source = replace(source, assumptions=[*source.assumptions, Assumption("objects", _NO_ANNOTATIONS)])
         answer = start_times(
             cluster,
             pod,

@@ -25,6 +25,7 @@ from bayplan.app.sources.cluster_source import (
 )
 from bayplan.app.sources.file_source import read_setup_of
 from bayplan.base.errors import MissingPlugins
+from bayplan.base.go_text.times import format_time
 from bayplan.controllers.pod_claims import POD_CLAIM_ANNOTATION
 from bayplan.objects.kinds import find_kind
 from bayplan.objects.meta import KubernetesObject, OwnerReference
@@ -133,6 +134,8 @@ def _pod(life: PodTimeline, claims: Mapping[str, tuple[PodResourceClaimStatus, .
     metadata = pod.metadata
     if life.workload and not metadata.owner_references:
         metadata = replace(metadata, owner_references=(_owner(life.workload),))
+    metadata = replace(metadata, creation_timestamp=format_time(life.arrived_ns))
+    started_ns = life.bound_ns if life.started_ns is None else life.started_ns
     phase = _FINISHED.get(life.fate, "Running" if life.node else "Pending")
     return replace(
         pod,
@@ -141,6 +144,7 @@ def _pod(life: PodTimeline, claims: Mapping[str, tuple[PodResourceClaimStatus, .
         status=replace(
             pod.status,
             phase=phase,
+            start_time=None if started_ns is None else format_time(started_ns),
             resource_claim_statuses=pod.status.resource_claim_statuses or claims.get(metadata.uid, ()),
         ),
     )
