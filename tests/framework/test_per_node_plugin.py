@@ -188,9 +188,9 @@ def test_a_filter_error_ends_the_cycle_even_if_other_nodes_fit() -> None:
 @pytest.mark.parametrize(
     ("answer", "want"),
     [
-        pytest.param("nonsense", "expected None, a string or a Status, got 7", id="a number"),
-        pytest.param("false", "expected None, a string or a Status, got False", id="a bool"),
-        pytest.param("empty", "expected None, or a reason that is not empty, got ''", id="a reason without text"),
+        pytest.param("nonsense", "expected None, a reason or a Status, got 7", id="a number"),
+        pytest.param("false", "expected None, a reason or a Status, got False", id="a bool"),
+        pytest.param("empty", "expected None, a reason or a Status, got ''", id="a reason without text"),
     ],
 )
 def test_invalid_return_values_raise_plugin_error(answer: str, want: str) -> None:

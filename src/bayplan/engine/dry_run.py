@@ -49,8 +49,7 @@ class DryRun:
         # `_NO_VICTIMS`). `_known`: per row, 0 if nothing is cached, else `_CANDIDATE` or `_INFEASIBLE`.
         self._found: list[list[PodInfo] | Status | int | None] = []
         self._known: Any = np.zeros(0, dtype=np.uint8)
-        self.table = new_table(0)
-        self._table: Any = self.table
+        self._table: Any = new_table(0)
         self.evaluated_rows = self.known_rows = 0
         self._nominated: NominatedPods | None = None
         self._budgets: DisruptionBudgets | None = None
@@ -69,8 +68,7 @@ class DryRun:
             capacity = self._plan.state.columns.capacity
             self._found = [None] * capacity
             self._known = np.zeros(capacity, dtype=np.uint8)
-            self.table = new_table(capacity)
-            self._table = self.table
+            self._table = new_table(capacity)
         else:
             for row in changed:
                 self._known[row] = 0
@@ -99,7 +97,9 @@ class DryRun:
         if violating:
             chosen = np.concatenate((chosen, np.array(violating, dtype=np.intp)))
         victims: list[Any] = [self._found[row] for row in chosen.tolist()]
-        return Shortlist(chosen, self.table[chosen], victims, partial(self._infeasible, rows, start, visited))
+        return Shortlist(
+            chosen, np.asarray(self._table)[chosen], victims, partial(self._infeasible, rows, start, visited)
+        )
 
     def _infeasible(self, rows: Index, start: int, visited: int) -> list[tuple[Status, list[int]]]:
         """Return the statuses of evaluated rows that are not candidates, each with its rows."""

@@ -119,14 +119,10 @@ class PerNodePlugin(FilterPlugin[PerNodeSpec], NormalizePlugin[PerNodeSpec]):
             raise
         if answer is None:
             return 0
-        if answer == "":
-            raise PluginError(
-                f"{self.name}.filter_node", wanted="None, or a reason that is not empty", got=repr(answer)
-            )
-        if isinstance(answer, str):
+        if isinstance(answer, str) and answer:
             answer = Status(Code.UNSCHEDULABLE, (answer,))
         if not isinstance(answer, Status):
-            raise PluginError(f"{self.name}.filter_node", wanted="None, a string or a Status", got=repr(answer))
+            raise PluginError(f"{self.name}.filter_node", wanted="None, a reason or a Status", got=repr(answer))
         if answer.code is Code.SUCCESS:
             return 0
         known = self._verdicts.get((answer.code, answer.reasons))
