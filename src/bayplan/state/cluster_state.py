@@ -201,9 +201,8 @@ class ClusterState:
 
     def pod_info(self, pod: Pod) -> PodInfo:
         """Return a new record of a pod, to be placed on a node."""
-        key = f"{pod.metadata.namespace}/{pod.metadata.name}"
-        owned = self.owned_counters(pod)
-        return PodInfo(key, pod, self.footprint(pod), self.pod_class(pod), pod.spec.priority or 0, owned)
+        key, priority = f"{pod.metadata.namespace}/{pod.metadata.name}", pod.spec.priority or 0
+        return PodInfo(key, pod, self.footprint(pod), self.pod_class(pod), priority, self.owned_counters(pod))
 
     def place(self, info: PodInfo, row: int) -> None:
         """Add a pod to a row. The pod's key must not be in the state yet."""
