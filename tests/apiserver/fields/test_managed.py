@@ -170,17 +170,28 @@ def _never_empty(left: Node, right: Node) -> Node:
         pytest.param({"f:data": {"f:a": None}}, {"f:data": {"f:a": {}}}, id="null is an empty node"),
         pytest.param({"f:data": {".": 1}}, {"f:data": {".": {}}}, id="the value of a point does not count"),
         pytest.param(None, {}, id="none at all"),
+        pytest.param({"x:data": {}, "f:data": {"y:z": {}}}, {"f:data": {}}, id="elements of unknown types are dropped"),
+        pytest.param({"i:x": {}}, None, id="an index that is no number"),
+        pytest.param({"k:x": {}}, None, id="a key that is no JSON"),
+        pytest.param({"data": {}}, None, id="an element without a type"),
         pytest.param({"f:data": {"f:a": 1}}, None, id="a number as node"),
         pytest.param({"f:data": []}, None, id="a list as node"),
         pytest.param("x", None, id="a text as field set"),
     ],
 )
 def test_entries_of_a_client_with_an_invalid_field_set_are_ignored(fields: object, want: object) -> None:
-    entry = {"manager": "a", "operation": "Update", "apiVersion": "v1", "fieldsV1": fields}
+    entry = {"manager": "a", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields}
     found = managed.decode_sent([entry])
-    assert [each.fields for each in found.values()] == ([] if want is None else [want])
+    assert [each.fields for each in (found or {}).values()] == ([] if want is None else [want])
+
+
+@pytest.mark.parametrize("change", [{"fieldsType": "FieldsV2"}, {"apiVersion": ""}, {"operation": "Patch"}])
+def test_entries_of_a_client_with_an_unknown_type_version_or_operation_are_ignored(change: dict[str, object]) -> None:
+    entry: dict[str, object] = {"manager": "a", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1"}
+    assert managed.decode_sent([entry]) is not None
+    assert managed.decode_sent([entry | change]) is None
 
 
 @pytest.mark.parametrize("entries", [None, "x", [1], [None], [{}]])
 def test_entries_of_a_client_that_are_no_entries_are_ignored(entries: object) -> None:
-    assert managed.decode_sent(entries) == {}
+    assert managed.decode_sent(entries) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
@@ -161,11 +162,22 @@ def parse_yaml(data: bytes) -> Parsed:
     try:
         documents = list(yaml_text.parse(data.decode("utf-8", "replace")))
     except yaml_text.YamlError as problem:
-        raise BodyError(_yaml_problem(data) or f"yaml: {problem}") from problem
+        in_first = _yaml_problem(data)
+        documents = [] if in_first else _first_document(data)
+        if not documents:
+            raise BodyError(in_first or f"yaml: {problem}") from problem
     if not documents:
         return Parsed(None, [])
     first = documents[0]
     return Parsed(first.value, [first.complaint] if first.complaint else [])
+
+
+def _first_document(data: bytes) -> list[yaml_text.Parsed]:
+    """Return the first document of a text with an error in a later one; an empty list if it cannot be read."""
+    try:
+        return list(islice(yaml_text.parse(data.decode("utf-8", "replace")), 1))
+    except yaml_text.YamlError:
+        return []
 
 
 def _yaml_problem(data: bytes) -> str:

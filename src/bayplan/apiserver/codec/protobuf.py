@@ -35,14 +35,18 @@ def decode_envelope(body: bytes) -> tuple[str, str, bytes]:
     Raises:
         ProtobufError: the body has no envelope.
     """
+    if not body:
+        raise ProtobufError("empty data")
+    if body == MAGIC:
+        raise ProtobufError("empty body")
     if not body.startswith(MAGIC):
         prefix = " ".join(str(byte) for byte in MAGIC)
         raise ProtobufError(f"provided data does not appear to be a protobuf message, expected prefix [{prefix}]")
     api_version = kind = ""
     raw = b""
-    for number, value in _fields(body[len(MAGIC) :]):
+    for number, value in _fields(body[len(MAGIC) :], "Unknown"):
         if number == 1 and isinstance(value, bytes):
-            for inner, text in _fields(value):
+            for inner, text in _fields(value, "TypeMeta"):
                 if inner == 1 and isinstance(text, bytes):
                     api_version = text.decode()
                 elif inner == 2 and isinstance(text, bytes):
@@ -64,19 +68,26 @@ def decode_message(type_name: str, data: bytes) -> Document:
     """
     out: Document = {}
     table = _table(type_name)
-    for number, value in _fields(data):
+    for number, value in _fields(data, type_name.rpartition(".")[2]):
         field = table.get(number)
         if field is not None:
             field(out, value)
     return out
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield each field's number and its value: an integer (varint) or bytes (other wire types)."""
+def _fields(data: bytes, message: str = "Unknown") -> Iterator[tuple[int, int | bytes]]:
+    """Yield each field's number and its value: an integer (varint) or bytes (other wire types).
+
+    Args:
+        data: the encoded fields.
+        message: the name of the message, for errors.
+    """
     at, end = 0, len(data)
     while at < end:
         tag, at = _varint(data, at)
         wire = tag & 7
+        if tag < 8:
+            raise ProtobufError(f"proto: {message}: illegal tag 0 (wire type {wire})")
         value: int | bytes
         if wire == 0:
             value, at = _varint(data, at)

@@ -6,8 +6,10 @@ A reader takes a JSON value other than null and returns the value that Go would 
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable
 from functools import lru_cache
+from typing import cast
 
 from bayplan.apiserver.codec.decode_error import DecodeError, go_kind
 from bayplan.base.errors import InputError
@@ -19,7 +21,7 @@ from bayplan.objects.quantity import Quantity
 Reader = Callable[[object], object]
 
 _QUANTITY_ERROR = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-_BOUNDS = {"int32": 2**31, "int64": 2**63}
+_RANGES = {"uint8": range(2**8), "int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63)}
 
 
 def read_string(go_type: str) -> Reader:
@@ -34,9 +36,12 @@ def read_string(go_type: str) -> Reader:
 
 
 def read_bytes(go_type: str) -> Reader:
-    """Return the reader of bytes, which are base64 with padding in JSON."""
+    """Return the reader of bytes, which are base64 with padding in JSON, or a list of numbers."""
+    read_number = read_integer("uint8", "uint8")
 
     def read(value: object) -> object:
+        if type(value) is list:
+            return b64encode(bytes(0 if each is None else cast("int", read_number(each)) for each in value)).decode()
         if type(value) is not str:
             raise DecodeError(value=go_kind(value), go_type=go_type.lstrip("*"))
         try:
@@ -60,14 +65,14 @@ def read_bool(go_type: str) -> Reader:
 
 
 def read_integer(kind: str, go_type: str) -> Reader:
-    """Return the reader of an integer; `kind` is ``int32`` or ``int64``."""
-    bound = _BOUNDS[kind]
+    """Return the reader of an integer; `kind` is ``uint8``, ``int32`` or ``int64``."""
+    allowed = _RANGES[kind]
 
     def read(value: object) -> object:
         if type(value) is not int:
             found = f"number {_go_number(value)}" if isinstance(value, float) else go_kind(value)
             raise DecodeError(value=found, go_type=go_type.lstrip("*"))
-        if not -bound <= value < bound:
+        if value not in allowed:
             raise DecodeError(value=f"number {value}", go_type=go_type.lstrip("*"))
         return value
 
@@ -140,7 +145,7 @@ def read_int_or_string(value: object) -> object:
     if type(value) is str:
         return value
     if type(value) is int:
-        if not -_BOUNDS["int32"] <= value < _BOUNDS["int32"]:
+        if value not in _RANGES["int32"]:
             raise DecodeError(value=f"number {value}", go_type="int32")
         return value
     found = f"number {_go_number(value)}" if isinstance(value, float) else go_kind(value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+
 from bayplan.apiserver.codec.decode_error import DecodeError
 from bayplan.apiserver.codec.shape import shape_of
 from bayplan.apiserver.schema.facts import GoField, PlacedField, placed_fields
@@ -61,6 +63,8 @@ def _field_problem(field: PlacedField, containers: tuple[str, ...], value: objec
         return ""
     if facts.type in ("string", "bool", *_GO_NUMBERS):
         return _scalar_problem(facts, value)
+    if facts.type == "[]uint8" and isinstance(value, list):
+        return "" if all(item is None or type(item) is int for item in value) else "unrecognized type: uint8"
     if facts.type == "[]uint8" and not isinstance(value, str):
         return f"cannot restore slice from {_kind(value)}"
     if facts.containers:
@@ -89,7 +93,7 @@ _INT32 = 2**32
 
 
 def wrapped(type_name: str, value: object) -> object:
-    """Return an object whose 32-bit integers have wrapped around, because Go's converter truncates them."""
+    """Return an object whose 32-bit integers and lists of bytes have wrapped around, because Go's converter truncates them."""
     if not isinstance(value, dict):
         return value
     fields = placed_fields(type_name)
@@ -104,6 +108,8 @@ def _wrapped_field(field: PlacedField, containers: tuple[str, ...], value: objec
         return [_wrapped_field(field, containers[1:], item) for item in value]
     if containers and isinstance(value, dict):
         return {name: _wrapped_field(field, containers[1:], item) for name, item in value.items()}
+    if field.facts.type == "[]uint8" and isinstance(value, list):
+        return b64encode(bytes(item % 256 if isinstance(item, int) else 0 for item in value)).decode()
     if field.facts.type == "int32" and type(value) is int:
         return (value + _INT32 // 2) % _INT32 - _INT32 // 2
     return wrapped(field.facts.type, value) if field.is_struct else value

@@ -112,7 +112,7 @@ def _compare_child(element: str, kind: FieldType, old: object, new: object, out:
     if old is _ABSENT:
         out[0][element] = whole(kind, new)
         return
-    if old == new and type(old) is type(new):
+    if old == new and (type(old) is type(new) or isinstance(old, dict)):
         return
     if kind.merge is _LEAF:
         out[1][element] = LEAF_NODE

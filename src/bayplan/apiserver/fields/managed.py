@@ -8,6 +8,7 @@ Source: https://kubernetes.io/docs/reference/using-api/server-side-apply/
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import TypeAlias, cast
 
@@ -24,7 +25,8 @@ APPLY = "Apply"
 UPDATE = "Update"
 MAX_UPDATE_MANAGERS = 10
 _OLD_UPDATES = "ancient-changes"
-_BEFORE_FIRST_APPLY = "before-first-apply"
+BEFORE_FIRST_APPLY = "before-first-apply"
+"""The manager of everything in an object that is applied for the first time and has no managers yet."""
 
 _HEAD = {"f:apiVersion", "f:kind"}
 """Fields of a configuration that stored objects lack, so they do not count as a change."""
@@ -52,12 +54,14 @@ class Manager(msgspec.Struct, frozen=True):
         operation: ``Apply`` or ``Update``.
         api_version: the API version of an update; empty for an apply.
         subresource: the subresource of the write, or empty.
+        is_split: whether this is a second entry of the manager, which upstream's scale endpoint writes.
     """
 
     name: str
     operation: str
     api_version: str = ""
     subresource: str = ""
+    is_split: bool = False
 
     def __str__(self) -> str:
         text = f'"{self.name}"'
@@ -95,6 +99,7 @@ class WriteContext(msgspec.Struct):
         subresource: the subresource of the request, or empty.
         reset_fields: fields that no writer can own through the endpoint.
         in_version: converts the documents to other versions.
+        serves: returns whether any resource has an API version; entries of other versions are dropped.
     """
 
     manager: str
@@ -104,6 +109,7 @@ class WriteContext(msgspec.Struct):
     subresource: str = ""
     reset_fields: Node = msgspec.field(default_factory=dict)
     in_version: InVersion | None = None
+    serves: Callable[[str], bool] | None = None
 
 
 class UndeclaredFieldError(Exception):
@@ -156,27 +162,57 @@ def decode(entries: object) -> Managers:
     return managers
 
 
-def decode_sent(entries: object) -> Managers:
-    """Return the managers in a list of entries from a client; an empty dict if any entry or field set is invalid."""
+def decode_sent(entries: object) -> Managers | None:
+    """Return the managers in a list of entries from a client; None if any entry or field set is invalid.
+
+    Managers without fields remain: an object with them is tracked, although they are not stored.
+    """
     if not isinstance(entries, list):
-        return {}
+        return None
     try:
-        return decode([{**entry, "fieldsV1": _checked_node(entry.get("fieldsV1"))} for entry in entries])
-    except TypeError:
-        return {}
+        checked = [{**entry, "fieldsV1": _checked_node(entry.get("fieldsV1"))} for entry in entries]
+    except (TypeError, ValueError):
+        return None
+    for entry in checked:
+        if entry.get("fieldsType") != "FieldsV1" or not entry.get("apiVersion"):
+            return None
+        if entry.get("operation") not in (APPLY, UPDATE):
+            return None
+    return decode(checked)
 
 
 def _checked_node(value: object, name: str = "") -> Node:
-    """Return a node of a field set. As upstream, null is an empty node, and the value of ``.`` is ignored.
+    """Return a node of a field set.
+
+    As upstream, null is an empty node, the value of ``.`` is ignored, and elements of unknown types are dropped.
 
     Raises:
         TypeError: the value is not an object.
+        ValueError: the value of an element is malformed.
     """
     if value is None or name == ".":
         return LEAF_NODE
     if not isinstance(value, dict):
         raise TypeError(value)
-    return {key: _checked_node(child, key) for key, child in value.items()}
+    return {key: _checked_node(child, key) for key, child in value.items() if _is_element(key)}
+
+
+def _is_element(key: str) -> bool:
+    """Return whether the key of a field set has a known type.
+
+    Raises:
+        ValueError: its value does not fit the type.
+    """
+    kind, colon, rest = key.partition(":")
+    if key == ".":
+        return True
+    if len(kind) != 1 or not colon:
+        raise ValueError(key)
+    if kind == "i":
+        int(rest)
+    elif kind in ("k", "v"):
+        json.loads(rest)
+    return kind in ("f", "i", "k", "v")
 
 
 def encode(managers: Managers) -> list[object]:
@@ -206,6 +242,7 @@ def after_update(
     managers: Managers,
     *,
     is_create: bool,
+    is_tracked: bool = False,
     known: Mapping[str, Node] | None = None,
 ) -> Managers:
     """Return the managers after a create, an update or a patch.
@@ -216,10 +253,11 @@ def after_update(
         new: the object to store.
         managers: the managers before the write. If an existing object has none, upstream does not start to track it.
         is_create: whether the object is new.
+        is_tracked: whether to track an existing object that has no managers.
         known: the known field sets of some top-level fields of a new object, by field name. These fields are not
             compared.
     """
-    if not managers and not is_create:
+    if not managers and not is_create and not is_tracked:
         return {}
     if known:
         live, new = ({name: part for name, part in each.items() if name not in known} for each in (live, new))
@@ -295,7 +333,8 @@ def _taken(managers: Managers, changes: _Changes, *, spare: Manager | None) -> M
         found = changes.of(owned.api_version)
         if found is None:
             # The core group and the named groups know only their own types, so entries of the other kind are dropped.
-            if ("/" in owned.api_version) == ("/" in request.api_version):
+            is_known = request.serves is None or request.serves(owned.api_version)
+            if is_known and ("/" in owned.api_version) == ("/" in request.api_version):
                 left[who] = owned
             continue
         fields = difference(difference(owned.fields, union(found.added, found.modified)), found.removed)
@@ -343,7 +382,7 @@ def apply(
     """
     live = _bare(live)
     if not managers and live != zero:
-        before = replace(request, manager=_BEFORE_FIRST_APPLY, subresource="")
+        before = replace(request, manager=BEFORE_FIRST_APPLY, subresource="")
         managers = after_update(before, zero, live, {}, is_create=True)
     kind = request.kind
     who = Manager(request.manager, APPLY, "", request.subresource)

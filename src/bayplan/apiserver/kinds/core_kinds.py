@@ -23,6 +23,7 @@ class NodeStrategy(Strategy):
         """Drop `configSource`, which kubelets no longer read, and make `podCIDR` and `podCIDRs` agree."""
         super().prepare_create(context, document)
         part(document, "spec").pop("configSource", None)
+        part(document, "status").pop("config", None)
         _unify_pod_cidrs(document)
 
     def admit(self, context: Context, document: Document) -> None:
@@ -136,23 +137,11 @@ class ServiceStrategy(Strategy):
         if spec.get("type") != "LoadBalancer" and "status" in new:
             new["status"] = {**part(new, "status"), "loadBalancer": {}}
 
-    def validate(self, context: Context, document: Document) -> list[Cause]:
-        """Return the errors of a new Service; drop a field of a valid one that upstream never returns."""
-        causes = super().validate(context, document)
-        _hide_policy(document)
-        return causes
-
-    def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
-        """Return the errors of an update; drop a field of a valid Service that upstream never returns."""
-        causes = super().validate_update(context, new, old)
-        _hide_policy(new)
-        return causes
-
-
-def _hide_policy(service: Document) -> None:
-    spec = part(service, "spec")
-    if spec.get("type") == "ExternalName":
-        spec.pop("internalTrafficPolicy", None)
+    def admit_valid(self, context: Context, new: Document, old: Document | None) -> None:
+        """Drop a field that upstream never returns."""
+        spec = part(new, "spec")
+        if spec.get("type") == "ExternalName":
+            spec.pop("internalTrafficPolicy", None)
 
 
 class VolumeStrategy(Strategy):

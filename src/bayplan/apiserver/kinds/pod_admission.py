@@ -110,14 +110,26 @@ def admit_runtime(context: Context, pod: Document) -> None:
         if found is None:
             raise _rejection(pod, f"pod rejected: RuntimeClass {quote(str(class_name))} not found")
     overhead = part(found or {}, "overhead", "podFixed") or None
-    if given is not None and overhead is None:
-        raise _rejection(pod, "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
-    if given is not None and given != overhead:
+    if given is not None and overhead is not None and given != overhead:
         raise _rejection(pod, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
     if overhead is not None:
         spec["overhead"] = overhead
     if found is not None and "scheduling" in found:
         _admit_scheduling(pod, spec, part(found, "scheduling"))
+
+
+def check_overhead(context: Context, pod: Document) -> None:
+    """Check that the runtime class of a valid pod defines the pod's overhead.
+
+    Raises:
+        ApiError: the pod has an overhead, and no class defines it.
+    """
+    spec = part(pod, "spec")
+    if sent(spec, "overhead") is None:
+        return
+    found = context.cluster.find(_RUNTIMES, "", str(spec.get("runtimeClassName") or ""))
+    if not part(found or {}, "overhead", "podFixed"):
+        raise _rejection(pod, "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
 
 
 def _admit_scheduling(pod: Document, spec: Document, scheduling: Document) -> None:

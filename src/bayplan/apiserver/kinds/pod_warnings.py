@@ -269,6 +269,10 @@ def _container_warnings(container: Document, field: str) -> Iterator[str]:
         seen.add(name)
 
 
+_PORT = (("name", ""), ("hostPort", 0), ("containerPort", 0), ("protocol", ""), ("hostIP", ""))
+"""The fields of a port in Go's order, with their zero values."""
+
+
 def _port_warnings(spec: Document, field: str) -> Iterator[str]:
     known: dict[tuple[object, object], list[tuple[str, Document]]] = {}
     names: dict[str, str] = {}
@@ -276,6 +280,9 @@ def _port_warnings(spec: Document, field: str) -> Iterator[str]:
     for container, here in _containers(spec, field):
         for index, port in enumerate(parts(container, "ports")):
             place = f"{here}.ports[{index}]"
+            if port.get("hostIP") and not port.get("hostPort"):
+                shown = " ".join(f"{field[:1].upper()}{field[1:]}:{port.get(field, zero)}" for field, zero in _PORT)
+                yield f"{place}: hostIP set without hostPort: {{{shown}}}"
             others = known.setdefault((port.get("containerPort"), port.get("protocol")), [])
             for where, other in others:
                 problem = _clash(port, other)

@@ -8,7 +8,13 @@ from bayplan.apiserver.fields.field_set import Node
 from bayplan.apiserver.kinds.app_armor import set_app_armor_profiles
 from bayplan.apiserver.kinds.limit_ranges import admit_limits, check_pod_limits
 from bayplan.apiserver.kinds.object_warnings import address_warnings, host_name_warnings, pod_warnings
-from bayplan.apiserver.kinds.pod_admission import admit_priority, admit_runtime, admit_tolerations, admit_topology
+from bayplan.apiserver.kinds.pod_admission import (
+    admit_priority,
+    admit_runtime,
+    admit_tolerations,
+    admit_topology,
+    check_overhead,
+)
 from bayplan.apiserver.kinds.pod_resources import quality_of_service
 from bayplan.apiserver.kinds.pod_subresources import (
     EPHEMERAL,
@@ -22,6 +28,7 @@ from bayplan.apiserver.kinds.service_account_admission import admit_service_acco
 from bayplan.apiserver.kinds.spec_cache import CachedSpec
 from bayplan.apiserver.kinds.strategy import Context, Strategy, copy_part, raise_generation
 from bayplan.apiserver.model.errors import Cause, forbidden
+from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.validation.pod_specs import check_node_name
 from bayplan.base.plain_data import Document, part, parts
 from bayplan.objects.selectors import quote
@@ -60,6 +67,15 @@ class PodStrategy(Strategy):
         admit_tolerations(document)
         admit_runtime(context, document)
         admit_topology(context, document)
+
+    def reset_fields(self, resource: Resource, subresource: str) -> Node:
+        """Return the fields that an endpoint ignores; clients own even ignored fields that they send to other endpoints."""
+        return {} if subresource in (RESIZE, EPHEMERAL) else super().reset_fields(resource, subresource)
+
+    def admit_valid(self, context: Context, new: Document, old: Document | None) -> None:
+        """Check the overhead of a new pod."""
+        if old is None and not context.imported:
+            check_overhead(context, new)
 
     def prepare_create(self, context: Context, document: Document) -> None:
         """Set generation, phase, QoS class, AppArmor profiles, and the condition of a pod with scheduling gates.

@@ -192,12 +192,11 @@ def _address_problem(context: Context, wanted: str) -> str:
         address = ipaddress.ip_address(wanted)
     except ValueError:
         return ""  # Validation rejects the malformed address.
-    if address not in SERVICE_NETWORK:
-        if not context.dry_run:
-            return f"{wanted}: the provided network does not match the current range"
-    elif address not in (SERVICE_NETWORK.network_address, SERVICE_NETWORK.broadcast_address):
+    if address in SERVICE_NETWORK and address not in (SERVICE_NETWORK[0], SERVICE_NETWORK[-1]):
         taken = not context.dry_run and wanted in context.cluster.addresses_in_use()
         return f"{wanted}: provided IP is already allocated" if taken else ""
+    if not context.dry_run:
+        return f"{wanted}: the provided network does not match the current range"
     return (
         f"{wanted}: the provided IP ({wanted}) is not in the valid range. The range of valid IPs is {SERVICE_NETWORK}"
     )

@@ -160,6 +160,13 @@ class Strategy:
             ApiError: a requested resource is not available.
         """
 
+    def admit_valid(self, context: Context, new: Document, old: Document | None) -> None:
+        """Check or complete an object that validation accepts; `old` is None for a create.
+
+        Raises:
+            ApiError: admission refuses the object.
+        """
+
     def prepare_create(self, context: Context, document: Document) -> None:
         """Reset the fields of a new object that clients must not set."""
         if context.resource.has_status and not self.keeps_status_on_create:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from bayplan.base.go_text.quoting import quote
 from bayplan.base.plain_data import Document
 
 REASONS = {
@@ -106,7 +107,7 @@ def too_large(message: str) -> ApiError:
 def not_found(resource: str, group: str, name: str) -> ApiError:
     """Return the error 404 for an object that does not exist."""
     return ApiError(
-        404, f'{qualified(resource, group)} "{name}" not found', details=object_details(name, group, resource)
+        404, f"{qualified(resource, group)} {quote(name)} not found", details=object_details(name, group, resource)
     )
 
 

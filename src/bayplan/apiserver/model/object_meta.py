@@ -171,9 +171,9 @@ def _check_owners(owners: list[Document], field: str) -> list[Cause]:
     }  # fmt: skip
     for owner in owners:
         version = str(owner.get("apiVersion") or "")
-        causes += [cause for name, cause in missing.items() if not owner.get(name)]
         if version.endswith("/") or version.count("/") > 1:
             causes.append(invalid_value(f"{field}.apiVersion", quote(version), "version must not be empty"))
+        causes += [cause for name, cause in missing.items() if not owner.get(name)]
         if (version, owner.get("kind")) == ("v1", "Event"):
             causes.append(invalid_value(field, shown(owner), "/v1, Kind=Event is disallowed from being an owner"))
     if len(controllers) > 1:
@@ -232,3 +232,14 @@ def check_metadata_update(new: Document, old: Document, field: str = "metadata")
 def shown(value: object) -> str:
     """Return a value as Go's messages show it: as compact JSON."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def outline_of(metadata: Document) -> bytes:
+    """Return the parts of metadata that determine which fields a client owns: field names, map keys and list items."""
+    return msgspec.json.encode([(name, _keys(value)) for name, value in metadata.items()])
+
+
+def _keys(value: object) -> object:
+    if isinstance(value, dict):
+        return list(value)
+    return value if isinstance(value, list) else bool(value)

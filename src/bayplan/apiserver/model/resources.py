@@ -168,6 +168,11 @@ class ResourceRegistry:
             found.setdefault(resource.table, resource)
         return found
 
+    def serves(self, api_version: str) -> bool:
+        """Return whether an API version is served."""
+        group, _, version = api_version.rpartition("/")
+        return (group, version) in self.versions
+
     def versions_of(self, group: str) -> list[str]:
         """Return the versions of a group, the preferred version first."""
         found = [version for each, version in self.versions if each == group]

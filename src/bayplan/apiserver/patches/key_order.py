@@ -48,11 +48,15 @@ def _contents(type_name: str, containers: tuple[str, ...], value: object) -> obj
     return [_contents(type_name, containers[1:], each) for each in value] if isinstance(value, list) else value
 
 
-def opened_by_merge(value: object, changes: object) -> object:
+def opened_by_merge(value: Document, changes: object) -> Document:
     """Return JSON with sorted keys in every object that a merge patch opens."""
-    if not isinstance(value, dict) or not isinstance(changes, dict):
+    if not isinstance(changes, dict):
         return value
-    return {name: opened_by_merge(value[name], changes.get(name)) for name in sorted(value)}
+    return {name: _opened(value[name], changes.get(name)) for name in sorted(value)}
+
+
+def _opened(value: object, changes: object) -> object:
+    return opened_by_merge(value, changes) if isinstance(value, dict) else value
 
 
 def opened_by_operations(value: Document, operations: object) -> Document:

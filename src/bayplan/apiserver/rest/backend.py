@@ -141,7 +141,9 @@ class Backend:
 
     def time_after(self, seconds: int) -> str:
         """Return the current time plus `seconds` as an RFC 3339 timestamp."""
-        return format_time((int(self.clock()) + seconds) * 1_000_000_000)
+        # As in Go, a duration of more than 292 years overflows.
+        nanoseconds = (seconds * 1_000_000_000 + (1 << 63)) % (1 << 64) - (1 << 63)
+        return format_time(int(self.clock()) * 1_000_000_000 + nanoseconds)
 
     def new_uid(self) -> str:
         """Return a new random uid in the form of a version 4 UUID."""

@@ -10,7 +10,7 @@ from typing import NamedTuple, cast
 from bayplan.apiserver.codec import revision_data
 from bayplan.apiserver.codec.bodies import BodyError, Parsed, parse_json, parse_yaml, summarize, with_literals
 from bayplan.apiserver.codec.decode_error import DecodeError, go_kind
-from bayplan.apiserver.codec.protobuf import MAGIC, ProtobufError, decode_envelope, decode_message
+from bayplan.apiserver.codec.protobuf import ProtobufError, decode_envelope, decode_message
 from bayplan.apiserver.codec.shape import Unknown, shape_of
 from bayplan.apiserver.kinds.custom_resources import prune
 from bayplan.apiserver.kinds.defaults import apply_defaults
@@ -124,12 +124,13 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
     if media_type == PROTOBUF:
         try:
             api_version, kind, raw = decode_envelope(body)
-            check_kind(target, api_version, kind)
+        except ProtobufError as problem:
+            raise _unrecognized(target, str(problem), body) from problem
+        check_kind(target, api_version, kind)
+        try:
             value: object = decode_message(target.type_name, raw)
         except ProtobufError as problem:
-            if body.startswith(MAGIC):
-                raise _unreadable(target, str(problem)) from problem
-            raise _unrecognized(target, str(problem), body) from problem
+            raise _unreadable(target, str(problem)) from problem
         duplicates: list[str] = []
     else:
         try:
@@ -149,7 +150,13 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
         version = str(value.get("apiVersion") or "")
         if version.count("/") > 1:
             raise _unrecognized(target, f"unexpected GroupVersion string: {version}", body)
-        if version.startswith("/"):
+        if version == "/":
+            value = {**value, "apiVersion": ""}
+        elif version.endswith("/") and target.type_name:
+            shown = body.decode("utf-8", "replace")
+            why = f"Object 'apiVersion' is missing in '{shown}'"
+            raise bad_request(f'{value.get("kind")} in version "" cannot be handled as a {target.kind}: {why}')
+        elif version.startswith("/"):
             value = {**value, "apiVersion": version[1:]}
         if target.type_name:
             check_kind(target, value.get("apiVersion"), value.get("kind"))

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from bayplan.apiserver.codec.decode_error import go_kind
 from bayplan.apiserver.model.errors import ApiError, bad_request
 from bayplan.apiserver.model.requests import ListOptions, RequestInfo
 from bayplan.apiserver.rest import component_statuses
@@ -21,7 +22,7 @@ from bayplan.base.go_text.json import json_problem
 
 _VERSION = "meta.k8s.io/v1"
 CONSISTENT_NO_MORE = -1
-"""Revision in a token that continues an expired list with the current objects, inconsistently."""
+"""Revision in a token that continues an expired list with the current objects, inconsistently, as any negative one does."""
 
 
 class Continue(NamedTuple):
@@ -70,6 +71,13 @@ def decode_continue(token: str) -> Continue:
         version = found.get("v", "") if isinstance(found, dict) else ""
         raise _unusable(f"continue key is not valid: server does not recognize this encoded version {version}")
     revision, start = found.get("rv"), found.get("start")
+    for name, value, go_type in (("rv", revision, int), ("start", start, str)):
+        if value is not None and type(value) is not go_type:
+            shown = f"number {value}" if isinstance(value, float) else go_kind(value)
+            wanted = f"of type {'int64' if name == 'rv' else 'string'}"
+            raise _unusable(
+                f"continue key is not valid: json: cannot unmarshal {shown} into Go struct field continueToken.{name} {wanted}"
+            )
     if not isinstance(revision, int) or revision == 0:
         raise _unusable("continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
     if not isinstance(start, str) or not start:
@@ -157,17 +165,19 @@ def list_items(backend: Backend, info: RequestInfo, options: ListOptions, chosen
     """
     if info.resource.table == component_statuses.TABLE:
         return Page([each for each in component_statuses.component_items(backend) if chosen.matches(each)], 0)
-    start = ""
+    start, namespace = "", chosen.namespace
     if options.continue_token:
+        # Only first pages come from upstream's watch cache, whose keys are limited to the namespace of a field selector.
+        namespace = info.namespace
         at, start = decode_continue(options.continue_token)
-        revision = backend.store.revision if at == CONSISTENT_NO_MORE else at
+        revision = backend.store.revision if at < 0 else at
     else:
         revision = _revision(backend, options)
     try:
-        found = backend.store.between(info.resource.table, chosen.namespace, start=start, at=revision)
+        found = backend.store.between(info.resource.table, namespace, start=start, at=revision)
     except Compacted as problem:
         raise _compacted(options, start) from problem
-    return _page(info, chosen, found, revision, options)
+    return _page(info, chosen, namespace, found, revision, options)
 
 
 def _revision(backend: Backend, options: ListOptions) -> int:
@@ -200,17 +210,19 @@ def _selected(chosen: Selection, found: list[Item], limit: int, only: bool) -> t
     return items, 0
 
 
-def _page(info: RequestInfo, chosen: Selection, found: list[Item], revision: int, options: ListOptions) -> Page:
+def _page(
+    info: RequestInfo, chosen: Selection, namespace: str, found: list[Item], revision: int, options: ListOptions
+) -> Page:
     # Upstream serves resourceVersion=0 from its watch cache, which ignores the limit.
     limit = 0 if options.resource_version == 0 else options.limit
-    if chosen.is_everything:
+    if chosen.is_everything and namespace == chosen.namespace:
         rest, items = max(len(found) - limit, 0), found[:limit] if limit else found
     else:
-        only = bool(chosen.name) and bool(info.namespace or not info.resource.namespaced)
+        only = bool(chosen.name) and bool(namespace or not info.resource.namespaced)
         items, rest = _selected(chosen, found, limit, only)
     if not limit or not rest:
         return Page(items, revision)
     last = items[-1]
-    key = last.name if info.namespace or not info.resource.namespaced else f"{last.namespace}/{last.name}"
+    key = last.name if namespace or not info.resource.namespaced else f"{last.namespace}/{last.name}"
     remaining = rest if not options.label_selector and not options.field_selector else None
     return Page(items, revision, encode_continue(revision, key), remaining)

@@ -94,7 +94,7 @@ class MetaEndpoints:
             return self._operators.handle(_OPERATOR_PATHS[request.path], request)
         if segments in _ISSUER_PATHS:
             return self._issuer(segments == _KEYS_PATH, request)
-        if not segments:
+        if not segments or request.path == "/index.html":
             return self._json({"paths": self._paths()})
         return _not_found()
 

@@ -133,7 +133,7 @@ def negotiate(
 
 def _form(clause: Clause, pretty: bool) -> Form | None:
     media_type = next((each for each in OBJECT_TYPES if matches(clause.media_type, each)), "")
-    if not media_type:
+    if not media_type or not _has_stream(clause, media_type):
         return None
     kind = clause.parameters.get("as", "")
     if not kind and ("g" in clause.parameters or "v" in clause.parameters):
@@ -145,6 +145,12 @@ def _form(clause: Clause, pretty: bool) -> Form | None:
     if (kind, clause.parameters.get("g", ""), version) not in _CONVERSIONS:
         return None
     return Form(media_type, kind.removesuffix("List"), version, pretty, kind)
+
+
+def _has_stream(clause: Clause, media_type: str) -> bool:
+    """Return whether the stream that a clause may require exists: YAML has none."""
+    stream = clause.parameters.get("stream", "")
+    return not stream or (stream == "watch" and media_type != YAML)
 
 
 def wants_indentation(query: Mapping[str, str], headers: Mapping[str, str]) -> bool:
@@ -163,7 +169,7 @@ def error_form(accept: str, *, pretty: bool) -> Form:
     """
     for clause in parse_accept(accept or "*/*"):
         media_type = next((each for each in OBJECT_TYPES if matches(clause.media_type, each)), "")
-        if media_type and not _VARIANTS & clause.parameters.keys():
+        if media_type and not _VARIANTS & clause.parameters.keys() and _has_stream(clause, media_type):
             return Form(media_type, pretty=pretty and media_type == JSON) if media_type != JSON or pretty else PLAIN
     return Form(JSON, pretty=True)
 

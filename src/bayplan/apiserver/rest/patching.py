@@ -14,6 +14,7 @@ from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import fields_of
 from bayplan.apiserver.fields.field_declarations import configuration_problem
 from bayplan.apiserver.fields.field_set import paths
+from bayplan.apiserver.fields.field_type import FieldType
 from bayplan.apiserver.model.errors import (
     ApiError,
     Cause,
@@ -28,6 +29,7 @@ from bayplan.apiserver.model.object_meta import drop_repeated_owners, shown
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.patches.json_patch import MAX_OPERATIONS, JsonPatchError, json_patch, merge_patch
 from bayplan.apiserver.patches.key_order import in_go_order, opened_by_merge, opened_by_operations
+from bayplan.apiserver.patches.older_versions import of_older_version
 from bayplan.apiserver.patches.strategic import StrategicPatchError, go_map, strategic_merge
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
@@ -159,6 +161,9 @@ def patched(target: Target, old: Document, body: bytes, media_type: str, validat
         new, problems = _read_patched(target, value, duplicates, validation)
     except DecodeError as unreadable:
         raise _unfit(_quoted(target, value, body, media_type), str(unreadable)) from unreadable
+    if problems and target.type_name:
+        # The errors follow the keys of the patched JSON, which upstream's patch library sorts in the objects that it opens.
+        _, problems = _read_patched(target, _opened(target, value, body, media_type), duplicates, validation)
     if problems and validation == "Strict":
         raise _unfit(_quoted(target, value, body, media_type), f"strict decoding error: {', '.join(problems)}")
     return new, problems
@@ -176,10 +181,15 @@ def _type_problem(value: Document) -> str:
 
 def _quoted(target: Target, value: Document, body: bytes, media_type: str) -> str:
     """Return the patched object as upstream's errors quote it."""
+    return shown(_opened(target, value, body, media_type))
+
+
+def _opened(target: Target, value: Document, body: bytes, media_type: str) -> Document:
+    """Return the patched object with the keys in the order of upstream's JSON."""
     ordered = in_go_order(target.type_name, value)
     assert isinstance(ordered, dict)
     patch = parse_json(body).value
-    return shown(opened_by_operations(ordered, patch) if media_type == JSON_PATCH else opened_by_merge(ordered, patch))
+    return opened_by_operations(ordered, patch) if media_type == JSON_PATCH else opened_by_merge(ordered, patch)
 
 
 def _read_patched(
@@ -191,7 +201,7 @@ def _read_patched(
     fields are unknown.
     """
     if value.get("apiVersion") or not target.type_name:
-        return read_value(target, value, duplicates, validation)
+        return read_value(target, of_older_version(value), duplicates, validation)
     names = [name for name in value if name not in ("apiVersion", "kind")]
     unknown = [f'unknown field "{name}"' for name in names] if validation != "Ignore" else []
     return {"metadata": {}}, unknown
@@ -329,7 +339,7 @@ def _apply(backend: Backend, info: RequestInfo, request: Request, options: Write
     zero = writing.zero_document(resource)
     old = zero if item is None else backend.document(resource, item)
     config = applied_value(request)
-    _check_configuration(info, config)
+    check_configuration(target_of(resource), resource.fields, config)
     if item is None:
         if not part(config, "metadata").get("name"):
             raise undeterminable_name(info)
@@ -352,7 +362,7 @@ def _apply(backend: Backend, info: RequestInfo, request: Request, options: Write
     try:
         new, warnings = _read_wrapped(target_of(resource), merged, [], options.validation)
     except DecodeError as problem:
-        identity = _identity(info, config)
+        identity = _identity(target_of(resource), config)
         kind = identity.partition("; ")[2]
         # Upstream converts Go maps here, in which a number with decimals is a float64.
         text = _DECIMAL.sub(r"cannot convert float64 to \1", str(problem))
@@ -446,23 +456,26 @@ def _repeated_keys(request: Request) -> list[str]:
     return [f"error converting YAML to JSON: {problem}" for problem in yaml_of(request).duplicates]
 
 
-def _check_configuration(info: RequestInfo, config: Document) -> None:
-    resource = info.resource
+def check_configuration(target: Target, fields: FieldType, config: Document) -> None:
+    """Check the kind and the fields of an applied configuration.
+
+    Raises:
+        ApiError: the configuration has a different kind, field managers, or fields that do not fit the type.
+    """
     api_version, kind = text(config, "apiVersion"), text(config, "kind")
-    if (api_version, kind) != (resource.api_version, resource.kind):
+    if (api_version, kind) != (target.api_version, target.kind):
         group, _, version = api_version.rpartition("/")
         raise bad_request(f"invalid object type: {group}/{version}, Kind={kind}")
     if part(config, "metadata").get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
-    problem = configuration_problem(target_of(resource).type_name, resource.fields, config)
+    problem = configuration_problem(target.type_name, fields, config)
     if problem:
-        raise internal(f"failed to create typed patch object ({_identity(info, config)}): {problem}")
+        raise internal(f"failed to create typed patch object ({_identity(target, config)}): {problem}")
 
 
-def _identity(info: RequestInfo, config: Document) -> str:
-    metadata, resource = part(config, "metadata"), info.resource
-    gvk = f"{resource.group}/{resource.version}, Kind={resource.kind}"
-    return f"{text(metadata, 'namespace')}/{text(metadata, 'name')}; {gvk}"
+def _identity(target: Target, config: Document) -> str:
+    metadata, (group, _, version) = part(config, "metadata"), target.api_version.rpartition("/")
+    return f"{text(metadata, 'namespace')}/{text(metadata, 'name')}; {group}/{version}, Kind={target.kind}"
 
 
 def conflicting(problem: managed.ApplyConflict) -> ApiError:

@@ -21,12 +21,12 @@ from bayplan.apiserver.kinds.default_functions import default_pod
 from bayplan.apiserver.kinds.pod_resources import quality_of_service
 from bayplan.apiserver.kinds.pod_warnings import resource_warnings
 from bayplan.apiserver.kinds.spec_cache import DEPENDENT
-from bayplan.apiserver.model.object_meta import check_metadata, drop_repeated_owners
+from bayplan.apiserver.model.object_meta import check_metadata, drop_repeated_owners, outline_of
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.rest.backend import Backend, ordered_metadata
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.negotiation import JSON
-from bayplan.apiserver.rest.writing import Written, is_terminating, outline_of
+from bayplan.apiserver.rest.writing import Written, is_terminating
 from bayplan.apiserver.store.item import Item
 from bayplan.apiserver.validation.engine import Causes
 from bayplan.apiserver.validation.resources import container_resources

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.field_set import Node, difference, intersection
+from bayplan.apiserver.fields.field_type import field_type
 from bayplan.apiserver.model.errors import Cause, bad_request, conflict, internal_error, invalid, not_found
 from bayplan.apiserver.model.object_meta import check_metadata
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
@@ -18,7 +19,14 @@ from bayplan.apiserver.rest.decoding import Target, decode_request
 from bayplan.apiserver.rest.hooks import admit_unstored
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import write_options
-from bayplan.apiserver.rest.patching import APPLY_PATCH, applied_value, conflicting, patch_type, patched
+from bayplan.apiserver.rest.patching import (
+    APPLY_PATCH,
+    applied_value,
+    check_configuration,
+    conflicting,
+    patch_type,
+    patched,
+)
 from bayplan.apiserver.rest.updates import check_place
 from bayplan.apiserver.tables.cells import format_selector
 from bayplan.base.plain_data import Document, part
@@ -92,6 +100,7 @@ _VERSION = "autoscaling/v1"
 _UNSET = -(2**31)
 """Upstream's placeholder for the replicas of a custom resource that does not set them."""
 _SCALE = Target(_VERSION, "Scale", "io.k8s.api.autoscaling.v1.Scale")
+_FIELDS = field_type(_SCALE.type_name)
 
 
 def scale(backend: Backend, info: RequestInfo, request: Request) -> Document:
@@ -126,23 +135,24 @@ def scale(backend: Backend, info: RequestInfo, request: Request) -> Document:
         before["spec"] = {"replicas": _UNSET}
     managers = managed.decode(part(old, "metadata").get("managedFields"))
     if media_type == APPLY_PATCH:
-        sent = applied_value(request)
-        wanted = {**before, "spec": {**part(before, "spec"), **part(sent, "spec")}}
-        return _apply(backend, info, request, old, wanted, managers, options)
+        return _apply(backend, info, request, old, managers, options)
     if info.verb == "patch":
         wanted, warnings = patched(_SCALE, before, request.body, media_type, options.validation)
         request.warnings += warnings
     if part(wanted, "spec").get("replicas") == _UNSET:
         raise bad_request(f"the spec replicas field {quote(where)} cannot be empty")
     replicas = _admitted(backend, info, request, options, _checked(info, wanted, old), before)
-    new = paths.with_replicas(old, replicas)
+    new = _changed(paths, old, replicas)
     field = _field(paths)
+    owners = _owners(managers, field)
     # If no manager owns the field, upstream does not start to track it.
     if not replicas:
         # JSON omits zero replicas, and an absent field has no owner.
         managers = {who: replace(owned, fields=difference(owned.fields, field)) for who, owned in managers.items()}
         managers = {who: owned for who, owned in managers.items() if owned.fields}
-    elif any(intersection(owned.fields, field) for owned in managers.values()):
+    elif owners and replicas == paths.spec_replicas(old):
+        managers = _split(managers, field, owners, _owner(backend, info, options, managers, managed.UPDATE))
+    elif owners:
         owner = _owner(backend, info, options, managers, managed.UPDATE)
         managers = managed.after_update(owner, old, new, managers, is_create=False)
     written = writing.change(backend, replace(info, subresource=""), old, new, managers, options, admitted=True)
@@ -189,29 +199,64 @@ def _apply(
     info: RequestInfo,
     request: Request,
     old: Document,
-    wanted: Document,
     managers: managed.Managers,
     options: WriteOptions,
 ) -> Document:
     resource, paths = info.resource, scale_paths(info.resource)
-    before = _scale_of(resource, old, paths)
-    replicas = _admitted(backend, info, request, options, _checked(info, wanted, old), before)
-    owner = _owner(backend, info, options, managers, managed.APPLY)
-    field = _field(paths)
-    others = [
-        replace(who, api_version=_VERSION)
-        for who, owned in managers.items()
-        if intersection(owned.fields, field) and (who.name, who.operation) != (owner.manager, managed.APPLY)
-    ]
-    if others and not options.force and replicas != paths.spec_replicas(old):
-        raise conflicting(managed.ApplyConflict([(who, "." + ".".join(paths.spec_path)) for who in others]))
-    new = paths.with_replicas(old, replicas)
-    managers = managed.after_update(owner, old, new, managers, is_create=False)
+    sent = applied_value(request)
+    check_configuration(_SCALE, _FIELDS, sent)
+    before, current = _scale_of(resource, old, paths), paths.spec_replicas(old)
+    owner, field = _owner(backend, info, options, managers, managed.APPLY), _field(paths)
     who = managed.Manager(owner.manager, managed.APPLY, "", "scale")
-    managers.pop(replace(who, operation=managed.UPDATE, api_version=owner.api_version), None)
-    managers[who] = managed.Owned(field, owner.api_version, owner.time)
+    owners = _owners(managers, field)
+    if current and not owners:
+        owners = [managed.Manager(managed.BEFORE_FIRST_APPLY, managed.UPDATE, owner.api_version, "scale")]
+    others = [each for each in owners if each != who]
+    wanted: Document = {**before, "metadata": {**part(before, "metadata"), **part(sent, "metadata")}}
+    sets = part(sent, "spec").get("replicas") is not None
+    if sets:
+        wanted["spec"] = part(sent, "spec")
+    elif not others:
+        wanted["spec"] = {}
+    replicas = _admitted(backend, info, request, options, _checked(info, wanted, old), before)
+    if others and not options.force and replicas != current:
+        found = [replace(each, api_version=_VERSION) for each in others]
+        raise conflicting(managed.ApplyConflict([(each, "." + ".".join(paths.spec_path)) for each in found]))
+    new = _changed(paths, old, replicas)
+    left = [*(others if replicas == current else ()), *([who] if sets else ())]
+    managers = _split(managers, field, left, owner)
     written = writing.change(backend, replace(info, subresource=""), old, new, managers, options, admitted=True)
     return _scale_of(resource, written.document, paths)
+
+
+def _changed(paths: Scale, old: Document, replicas: int) -> Document:
+    new = paths.with_replicas(old, replicas)
+    return {**new, "metadata": dict(part(old, "metadata"))}
+
+
+def _owners(managers: managed.Managers, field: Node) -> list[managed.Manager]:
+    return [who for who, owned in managers.items() if intersection(owned.fields, field)]
+
+
+def _split(
+    managers: managed.Managers, field: Node, owners: list[managed.Manager], owner: managed.WriteContext
+) -> managed.Managers:
+    """Return the managers with entries of their own for the owners of the replicas.
+
+    As in upstream, the entry of an update has no time, and is added to the manager's entry for its other fields.
+    """
+    split: managed.Managers = {}
+    for who, owned in managers.items():
+        fields = difference(owned.fields, field)
+        if fields:
+            split[who] = replace(owned, fields=fields)
+    for who in owners:
+        is_applied = who.operation == managed.APPLY
+        before = managers.get(who) if is_applied else None
+        key = replace(who, api_version="" if is_applied else owner.api_version)
+        key = replace(key, is_split=True) if key in split else key
+        split[key] = managed.Owned(field, owner.api_version, before.time if before else "")
+    return split
 
 
 def _field(paths: Scale) -> Node:

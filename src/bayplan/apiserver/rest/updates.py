@@ -87,11 +87,12 @@ def managers_after(
     sent = metadata.get("managedFields")
     if sent is None and isinstance(metadata, Emptied):
         sent = metadata.empties.get("managedFields")
-    managers = managed.decode(part(old, "metadata").get("managedFields"))
+    managers, is_tracked = managed.decode(part(old, "metadata").get("managedFields")), False
     if not info.subresource and isinstance(sent, list):
-        managers = managed.decode_sent(sent) or ({} if sent in ([], [{}]) else managers)
+        own = {} if sent in ([], [{}]) else managed.decode_sent(sent)
+        managers, is_tracked = (managers, False) if own is None else (own, bool(own))
     metadata.pop("managedFields", None)
     request = writing.ownership(backend, info, options)
     # Conversion to the stored version can add fields, such as annotations, which have owners, too.
     shown = from_storage(info.resource, to_storage(info.resource, new))
-    return managed.after_update(request, old, shown, managers, is_create=False)
+    return managed.after_update(request, old, shown, managers, is_create=False, is_tracked=is_tracked)

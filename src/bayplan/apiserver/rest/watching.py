@@ -68,6 +68,7 @@ class Watch:
     ) -> None:
         self._request_timeout = request_timeout
         self._backend = backend
+        self._info = info
         self._resource = info.resource
         self._options = options
         self._selection = chosen
@@ -271,6 +272,10 @@ class Watch:
             document["spec"] = {"replicas": 0, **part(document, "spec")}
         if self._form.kind:
             item = Item(msgspec.json.encode({"metadata": metadata}), revision, "", "", "", {}, {})
+            if self._include == "None" and not self._first_table:
+                # Upstream adds the object of a bookmark to every later table.
+                encode, _ = watch_form(self._backend, self._info, self._form)
+                return event_frame("BOOKMARK", encode(item), self._form)
             return self._frame_of("BOOKMARK", item)
         return event_frame("BOOKMARK", encode_document(document, self._form), self._form)
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
-import msgspec
-
 from bayplan.apiserver.admission.pod_security import admit_security
 from bayplan.apiserver.codec.shape import drop_empty_lists
 from bayplan.apiserver.fields import managed
@@ -28,7 +26,12 @@ from bayplan.apiserver.model.errors import (
     modified,
     not_found,
 )
-from bayplan.apiserver.model.object_meta import check_metadata, check_metadata_update, check_standard_finalizers
+from bayplan.apiserver.model.object_meta import (
+    check_metadata,
+    check_metadata_update,
+    check_standard_finalizers,
+    outline_of,
+)
 from bayplan.apiserver.model.requests import APPROVAL, RequestInfo, WriteOptions
 from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest.backend import Backend
@@ -41,7 +44,6 @@ from bayplan.objects.selectors import quote
 
 _GENERATE_ATTEMPTS = 8
 _MAX_OUTLINES = 64
-_encode = msgspec.json.encode
 
 
 @dataclass(slots=True)
@@ -83,6 +85,7 @@ def ownership(
         name,
         strategy.reset_fields(info.resource, name),
         partial(backend.in_version, info.resource),
+        backend.registry.serves,
     )
 
 
@@ -132,7 +135,7 @@ def begin_create(backend: Backend, info: RequestInfo, document: Document, option
     for name in _SET_BY_SERVER:
         metadata.pop(name, None)
     owner = ownership(backend, info, options)
-    return first_managers(owner, info.resource, document, managed.decode_sent(entries))
+    return first_managers(owner, info.resource, document, managed.decode_sent(entries) or {})
 
 
 def first_managers(
@@ -154,17 +157,6 @@ def first_managers(
     if outline is not None and len(managers) == 1 and len(facts.objects) < _MAX_OUTLINES:
         (facts.objects[outline],) = (owned.fields for owned in managers.values())
     return managers
-
-
-def outline_of(metadata: Document) -> bytes:
-    """Return the parts of metadata that determine which fields a client owns: field names, map keys and list items."""
-    return _encode([(name, _keys(value)) for name, value in metadata.items()])
-
-
-def _keys(value: object) -> object:
-    if isinstance(value, dict):
-        return list(value)
-    return value if isinstance(value, list) else bool(value)
 
 
 def place(info: RequestInfo, metadata: Document) -> None:
@@ -278,6 +270,7 @@ def new_object(
     try:
         if not imported:
             warnings += admit_security(backend, context, strategy, stored, None)
+        strategy.admit_valid(context, stored, None)
         if hooks is not None:
             check_hooks(backend, resource, hooks, stored, managers)
         charge(backend, context, stored, None)
@@ -434,6 +427,7 @@ def change(
     try:
         if not admitted:
             warnings += admit_security(backend, context, strategy, stored, before)
+        strategy.admit_valid(context, stored, before)
         if hooks is not None:
             check_hooks(backend, resource, hooks, stored, managers)
         charge(backend, context, stored, before)

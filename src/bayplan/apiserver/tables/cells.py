@@ -217,7 +217,7 @@ def _claim(item: Document, now: float) -> list[object]:
     return [
         _name(item), _phase(item), bound or "", part(status, "capacity").get("storage", "0") if bound else "",
         _modes(status) if bound else "", annotated or spec.get("storageClassName") or "",
-        spec.get("volumeAttributesClassName") or _UNSET, _age(item, now), spec.get("volumeMode") or _UNSET,
+        spec.get("volumeAttributesClassName", _UNSET), _age(item, now), spec.get("volumeMode") or _UNSET,
     ]  # fmt: skip
 
 

@@ -11,8 +11,9 @@ from bayplan.base.plain_data import Document, part
 from bayplan.objects.selectors import quote
 
 _MAX_NOTE, _MAX_TEXT = 1024, 128
+_ZEROS: Document = {"count": 0, "reason": "", "message": "", "type": "", "action": ""}
 _STAYS = tuple(
-    immutable(name, show=shown_as(f"core.{kind}")) if kind else immutable(name)
+    immutable(name, show=shown_as(f"core.{kind}")) if kind else immutable(name, zero=_ZEROS.get(name))
     for name, kind in (
         ("involvedObject", "ObjectReference"), ("reason", ""), ("message", ""), ("source", "EventSource"),
         ("firstTimestamp", ""), ("lastTimestamp", ""), ("count", ""), ("reason", ""), ("type", ""), ("eventTime", ""),

@@ -66,6 +66,10 @@ def _node_affinity(affinity: Document, path: str, out: Causes) -> None:
         out.append(required(f"{path}.required", "must specify required node constraints"))
 
 
+_FIELDS = {"gcePersistentDisk": "persistentDisk"}
+"""How upstream names the field of a volume source in errors, if differently."""
+
+
 def _sources(spec: Document, path: str, volume_name: str, out: Causes) -> None:
     count = 0
     for name, rule in PERSISTENT_SOURCES.items():
@@ -76,7 +80,7 @@ def _sources(spec: Document, path: str, volume_name: str, out: Causes) -> None:
         if count > 1 and name != "flexVolume":
             out.append(forbidden_value(f"{path}.{'cephFS' if name == 'cephfs' else name}", _SEVERAL))
             continue
-        rule(source, f"{path}.{name}", out)
+        rule(source, f"{path}.{_FIELDS.get(name, name)}", out)
         if name == "local" and spec.get("nodeAffinity") is None:
             out.append(required(f"{path}.nodeAffinity", "Local volume requires node affinity"))
         portal = str(source.get("targetPortal") or "")

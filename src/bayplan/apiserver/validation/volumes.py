@@ -86,19 +86,25 @@ def _iqn(*, at_name: str, prefix_detail: str) -> Rule:
 
 
 _PREFIX_DETAIL = "must be valid format starting with iqn, eui, or naa"
-_ISCSI = (
-    need("targetPortal"),
-    need("iqn"),
-    _iqn(at_name="iqn", prefix_detail=_PREFIX_DETAIL),
-    number("lun", between(0, 255)),
-    required_if(
-        lambda source: (
-            bool(source.get("chapAuthDiscovery") or source.get("chapAuthSession")) and source.get("secretRef") is None
+
+
+def _iscsi(prefix_detail: str) -> tuple[Rule, ...]:
+    return (
+        need("targetPortal"),
+        need("iqn"),
+        _iqn(at_name="iqn", prefix_detail=prefix_detail),
+        number("lun", between(0, 255)),
+        required_if(
+            lambda source: (
+                bool(source.get("chapAuthDiscovery") or source.get("chapAuthSession"))
+                and source.get("secretRef") is None
+            ),
+            "secretRef",
         ),
-        "secretRef",
-    ),
-    _iqn(at_name="initiatorname", prefix_detail=_PREFIX_DETAIL),
-)
+        _iqn(at_name="initiatorname", prefix_detail=prefix_detail),
+    )
+
+
 _FC = table(
     required_if(
         lambda source: not source.get("targetWWNs") and not source.get("wwids"),
@@ -329,7 +335,7 @@ POD_SOURCES: dict[str, tuple[str, Rule]] = {
     "awsElasticBlockStore": ("awsElasticBlockStore", _EBS),
     "secret": ("secret", table(need("secretName"), field("defaultMode", file_mode), each("items", KEY_TO_PATH))),
     "nfs": ("nfs", _NFS),
-    "iscsi": ("iscsi", table(*_ISCSI)),
+    "iscsi": ("iscsi", table(*_iscsi(_PREFIX_DETAIL))),
     "glusterfs": ("glusterfs", table(need("endpoints"), need("path"))),
     "flocker": ("flocker", _flocker),
     "persistentVolumeClaim": ("persistentVolumeClaim", need("claimName")),
@@ -380,7 +386,7 @@ PERSISTENT_SOURCES: dict[str, Rule] = {
     "rbd": _RBD,
     "quobyte": table(_host_pairs, need("volume")),
     "cephfs": need("monitors"),
-    "iscsi": table(*_ISCSI, _SECRET_NAME),
+    "iscsi": table(*_iscsi("must be valid format"), _SECRET_NAME),
     "cinder": table(need("volumeID"), _SECRET_REFERENCE),
     "fc": _FC,
     "flexVolume": table(need("driver"), _flex_options),

@@ -124,6 +124,10 @@ def utc_time(text: str, *, micro: bool) -> str:
         raise GoTextError(
             f'parsing time "{text}" as "{_MICRO_LAYOUT if micro else _LAYOUT}": {_time_problem(text, micro=micro)}'
         )
+    if text[:4] == "0000" and match[8] == "Z":
+        # Python has no year 0, which is a leap year like 2000.
+        utc_time(f"2000{text[4:]}", micro=micro)
+        return f"{text[:19]}{fraction}Z" if micro else f"{text[:19]}Z"
     try:
         instant = datetime.fromisoformat(text[:19] + match[8].replace("Z", "+00:00")).astimezone(UTC)
     except ValueError as problem:
