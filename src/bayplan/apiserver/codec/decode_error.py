@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import cast
+
+from bayplan.base.plain_data import Document
+
 
 class DecodeError(Exception):
     """Go could not decode a value into a field. The path of the field grows as the exception propagates.
@@ -29,6 +34,16 @@ class DecodeError(Exception):
             self._struct = struct
         self._path.append(field)
 
+    @property
+    def is_final(self) -> bool:
+        """Whether Go stops at the error. It remembers an error about the type of a value, and goes on decoding."""
+        return bool(self._text)
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The names of the fields from the object to the value, without indices of lists."""
+        return tuple(reversed(self._path))
+
     def __str__(self) -> str:
         if self._text:
             return self._text
@@ -38,6 +53,42 @@ class DecodeError(Exception):
         return (
             f"json: cannot unmarshal {self._value} into Go struct field {self._struct}.{path} of type {self._go_type}"
         )
+
+
+def reported(read: Callable[[Document], object], value: Document, problem: DecodeError) -> DecodeError:
+    """Return the error that Go reports if `problem` is the first one in a value: any later one that stops it, else the first.
+
+    Args:
+        read: decodes the value.
+        value: the value.
+        problem: the first error.
+    """
+    found, rest = problem, value
+    for _ in range(_MAX_TYPE_ERRORS):
+        if found.is_final or not found.path:
+            break
+        rest = cast("Document", _without(rest, found.path))
+        try:
+            read(rest)
+        except DecodeError as later:
+            found = later
+        else:
+            break
+    return found if found.is_final else problem
+
+
+_MAX_TYPE_ERRORS = 5
+"""How many values of the wrong type `reported` looks behind, because each takes another pass."""
+
+
+def _without(value: object, path: tuple[str, ...]) -> object:
+    if isinstance(value, list):
+        return [_without(each, path) for each in value]
+    if not isinstance(value, dict) or path[0] not in value:
+        return value
+    if len(path) == 1:
+        return {name: each for name, each in value.items() if name != path[0]}
+    return {**value, path[0]: _without(value[path[0]], path[1:])}
 
 
 def go_kind(value: object) -> str:

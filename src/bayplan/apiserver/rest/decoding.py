@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 
 from bayplan.apiserver.codec import revision_data
 from bayplan.apiserver.codec.bodies import BodyError, Parsed, parse_json, parse_yaml, summarize, with_literals
-from bayplan.apiserver.codec.decode_error import DecodeError, go_kind
+from bayplan.apiserver.codec.decode_error import DecodeError, go_kind, reported
 from bayplan.apiserver.codec.protobuf import ProtobufError, decode_envelope, decode_message
 from bayplan.apiserver.codec.shape import Unknown, shape_of
 from bayplan.apiserver.kinds.custom_resources import prune
@@ -175,10 +175,12 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
         if is_json and _WRONG_NUMBER in problem.message and _POSSIBLE_FLOAT.search(body):
             _raise_with_literals(sent_as, body)
         raise
+    request.warnings += decoded.warnings
     if target.type_name:
         check_version(target, sent_version)
-    decoded.warnings.extend(drop_repeated_owners(part(decoded.document, "metadata")))
-    request.warnings += decoded.warnings
+    repeated = drop_repeated_owners(part(decoded.document, "metadata"))
+    decoded.warnings.extend(repeated)
+    request.warnings += repeated
     return decoded
 
 
@@ -404,7 +406,10 @@ def read_value(target: Target, value: Document, duplicates: list[str], validatio
         if remembered is not None:
             return remembered, problems
     shape, marked = shape_of(target.type_name), Unknown()
-    document = cast("Document", shape.read(value, marked))
+    try:
+        document = cast("Document", shape.read(value, marked))
+    except DecodeError as problem:
+        raise reported(shape.read, value, problem) from None
     if validation != "Ignore" and marked.found:
         problems += [f'unknown field "{path}"' for path in shape.unknown_fields(value)]
         if duplicates and duplicates[0].startswith("duplicate field"):
