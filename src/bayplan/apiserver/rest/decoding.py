@@ -167,7 +167,7 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
         # Strict decoding does not look into raw JSON.
         duplicates = [each for each in duplicates if not each.startswith('duplicate field "data.')]
     sent_version = api_version if media_type == PROTOBUF else str(cast("Document", value).get("apiVersion") or "")
-    sent_as = _of_version(target, sent_version)
+    sent_as = of_version(target, sent_version)
     try:
         decoded = decode_value(sent_as, cast("Document", value), duplicates, validation)
     except ApiError as problem:
@@ -184,7 +184,7 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
     return decoded
 
 
-def _of_version(target: Target, api_version: str) -> Target:
+def of_version(target: Target, api_version: str) -> Target:
     """Return a target in the version in which an object was sent, if that version differs and has the kind."""
     if api_version in ("", target.api_version, target.older) or not target.type_name:
         return target

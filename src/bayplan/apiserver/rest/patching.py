@@ -36,6 +36,7 @@ from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.decoding import (
     Target,
     kind_problem,
+    of_version,
     read_value,
     target_of,
     wrong_custom_type,
@@ -201,6 +202,11 @@ def _read_patched(
     fields are unknown.
     """
     if value.get("apiVersion") or not target.type_name:
+        sent_as = of_version(target, str(value.get("apiVersion") or ""))
+        if sent_as is not target:
+            found, problems = read_value(sent_as, value, duplicates, validation)
+            if problems:  # Fields that this version lacks are lost.
+                return read_value(target, found, [], "Ignore")[0], problems
         return read_value(target, of_older_version(value), duplicates, validation)
     names = [name for name in value if name not in ("apiVersion", "kind")]
     unknown = [f'unknown field "{name}"' for name in names] if validation != "Ignore" else []
