@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from bayplan.apiserver.fields import managed
-from bayplan.apiserver.fields.field_set import Node, difference, intersection
+from bayplan.apiserver.fields.field_set import Node, difference, intersection, union
 from bayplan.apiserver.fields.field_type import field_type
 from bayplan.apiserver.model.errors import Cause, bad_request, conflict, internal_error, invalid, not_found
 from bayplan.apiserver.model.object_meta import check_metadata
@@ -243,7 +243,8 @@ def _split(
 ) -> managed.Managers:
     """Return the managers with entries of their own for the owners of the replicas.
 
-    As in upstream, the entry of an update has no time, and is added to the manager's entry for its other fields.
+    As in upstream, the entry of an update has no time, and is added to the manager's entry for its other fields. The fields
+    of an apply stay together.
     """
     split: managed.Managers = {}
     for who, owned in managers.items():
@@ -251,11 +252,13 @@ def _split(
         if fields:
             split[who] = replace(owned, fields=fields)
     for who in owners:
-        is_applied = who.operation == managed.APPLY
-        before = managers.get(who) if is_applied else None
-        key = replace(who, api_version="" if is_applied else owner.api_version)
-        key = replace(key, is_split=True) if key in split else key
-        split[key] = managed.Owned(field, owner.api_version, before.time if before else "")
+        if who.operation == managed.APPLY:
+            others, before = split.get(who), managers.get(who)
+            fields = union(others.fields, field) if others else field
+            split[who] = managed.Owned(fields, owner.api_version, before.time if before else "")
+            continue
+        key = replace(who, api_version=owner.api_version)
+        split[replace(key, is_split=key in split)] = managed.Owned(field, owner.api_version)
     return split
 
 
