@@ -156,6 +156,7 @@ def scale(backend: Backend, info: RequestInfo, request: Request) -> Document:
         owner = _owner(backend, info, options, managers, managed.UPDATE)
         managers = managed.after_update(owner, old, new, managers, is_create=False)
     written = writing.change(backend, replace(info, subresource=""), old, new, managers, options, admitted=True)
+    request.warnings += written.warnings
     return _scale_of(resource, written.document, paths)
 
 
@@ -226,6 +227,7 @@ def _apply(
     left = [*(others if replicas == current else ()), *([who] if sets else ())]
     managers = _split(managers, field, left, owner)
     written = writing.change(backend, replace(info, subresource=""), old, new, managers, options, admitted=True)
+    request.warnings += written.warnings
     return _scale_of(resource, written.document, paths)
 
 
