@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bayplan.apiserver.codec.shape import Emptied
 from bayplan.apiserver.model.errors import forbidden_value, invalid_value, required
 from bayplan.apiserver.model.object_meta import shown
 from bayplan.apiserver.validation.engine import Causes, copied, inside, kind
@@ -189,6 +190,8 @@ def _update(new: Document, old: Document, out: Causes) -> None:
             ]
     for name in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):
         _restore(changed, before, name)
+        if isinstance(changed, Emptied):
+            changed.empties.pop(name, None)
     grace = before.get("terminationGracePeriodSeconds")
     if isinstance(grace, int) and grace < 0 and changed.get("terminationGracePeriodSeconds") == 1:
         changed["terminationGracePeriodSeconds"] = grace
