@@ -49,13 +49,15 @@ def _contents(type_name: str, containers: tuple[str, ...], value: object) -> obj
 
 
 def opened_by_merge(value: Document, changes: object) -> Document:
-    """Return JSON with sorted keys in every object that a merge patch opens."""
+    """Return JSON with sorted keys in every object that a merge patch opens, which includes all objects in the patch."""
     if not isinstance(changes, dict):
         return value
     return {name: _opened(value[name], changes.get(name)) for name in sorted(value)}
 
 
 def _opened(value: object, changes: object) -> object:
+    if isinstance(value, list) and isinstance(changes, list):
+        return in_go_order("", value)
     return opened_by_merge(value, changes) if isinstance(value, dict) else value
 
 

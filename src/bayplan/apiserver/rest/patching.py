@@ -30,6 +30,7 @@ from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.patches.json_patch import MAX_OPERATIONS, JsonPatchError, json_patch, merge_patch
 from bayplan.apiserver.patches.key_order import in_go_order, opened_by_merge, opened_by_operations
 from bayplan.apiserver.patches.older_versions import of_older_version
+from bayplan.apiserver.patches.quoting import as_quoted
 from bayplan.apiserver.patches.strategic import StrategicPatchError, go_map, strategic_merge
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
@@ -164,7 +165,11 @@ def patched(target: Target, old: Document, body: bytes, media_type: str, validat
         raise _unfit(_quoted(target, value, body, media_type), str(unreadable)) from unreadable
     if problems and target.type_name:
         # The errors follow the keys of the patched JSON, which upstream's patch library sorts in the objects that it opens.
-        _, problems = _read_patched(target, _opened(target, value, body, media_type), duplicates, validation)
+        ordered = _opened(target, value, body, media_type)
+        if media_type == JSON_PATCH:
+            again, _ = _json_patched(cast("Document", in_go_order(target.type_name, whole)), body)
+            ordered = opened_by_operations(cast("Document", again), parse_json(body).value)
+        _, problems = _read_patched(target, ordered, duplicates, validation)
     if problems and validation == "Strict":
         raise _unfit(_quoted(target, value, body, media_type), f"strict decoding error: {', '.join(problems)}")
     return new, problems
@@ -221,7 +226,7 @@ def _strategic_patched(target: Target, whole: Document, body: bytes, validation:
         raise _strategic_error(problem) from problem
 
     def unfit(why: str) -> ApiError:
-        return _unfit(go_map(_without_unmatched_nulls(whole, changes or {})), why)
+        return _unfit(go_map(as_quoted(whole, changes or {})), why)
 
     why = unstructured_problem(target.type_name, value)
     if why:
@@ -237,26 +242,6 @@ def _strategic_patched(target: Target, whole: Document, body: bytes, validation:
     if problems and validation == "Strict":
         raise unfit(f"strict decoding error: {', '.join(problems)}")
     return new, problems
-
-
-def _without_unmatched_nulls(old: object, changes: object) -> object:
-    """Return a strategic patch as upstream's errors quote it: its library drops nulls from parts that the object lacks."""
-    if not isinstance(changes, dict) or not isinstance(old, dict):
-        return changes
-    return {
-        name: item
-        if item is None
-        else _without_unmatched_nulls(old[name], item)
-        if name in old
-        else _without_nulls(item)
-        for name, item in changes.items()
-    }
-
-
-def _without_nulls(value: object) -> object:
-    if isinstance(value, dict):
-        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
-    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _strategic_error(problem: StrategicPatchError) -> ApiError:
