@@ -62,7 +62,7 @@ from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.workloads import Job, ReplicaSet
 from bayplan.plugins.registry import in_tree_registry
-from bayplan.sim.result import PodTimeline
+from bayplan.sim.result import PodFate, PodTimeline
 from bayplan.state.cluster_state import ClusterState
 
 if TYPE_CHECKING:
@@ -376,7 +376,8 @@ class Cluster:
         if found:
             return list(found.values())
         first = lives[0]
-        got = f"{first.key}, which is on {first.node}" if first.node else f"{first.key}, which is being deleted"
+        state = "is being deleted" if first.fate is PodFate.DELETED else f"has {first.fate}"
+        got = f"{first.key}, which {f'is on {first.node}' if first.node else state}"
         if len(lives) > 1:
             got = f"{target}, none of whose {len(lives):,} pods is pending"
         raise InputError("unblock", got=got, wanted="a pending pod", hint=f"bayplan explain {target}")

@@ -10,10 +10,13 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from bayplan.analysis.result_directory import open_result
+from bayplan.app.sources.result_source import objects_at
+from bayplan.base.durations import MINUTE_NS
 from bayplan.cli.main import main
 from bayplan.objects.kinds import kind_of
 from bayplan.objects.meta import KubernetesObject
-from bayplan.objects.pod import PodStatus
+from bayplan.objects.pod import Pod, PodStatus
 from tests.answers.clusters import node, running, waiting
 
 OBJECTS = (
@@ -389,3 +392,24 @@ def test_pods_of_a_result_have_their_times(tmp_path: Path, capsys: pytest.Captur
     assert passed_ns > 0
     assert answer["median_ns"] == 3600 * 10**9 - passed_ns
     assert "a result does not contain the annotations of pods" in str(answer["source"]["assumptions"])
+
+
+def test_a_pod_of_a_result_has_no_start_time_before_it_is_bound(tmp_path: Path) -> None:
+    first = running("first", "", kind="", cpu="3").annotation({"bayplan.io/run-time": "10m"}).obj()
+    first = replace(first, spec=replace(first.spec, restart_policy="Never"), status=PodStatus(phase="Pending"))
+    source = write_dump(tmp_path / "two.json", (node("n1"), first, waiting("second", cpu="3")))
+    assert main(["simulate", source, "--until", "30m", "--out", str(tmp_path / "run")]) == 0
+    result = open_result(tmp_path / "run")
+    start_ns = json.loads((tmp_path / "run" / "summary.json").read_text())["start_ns"]
+    for minutes, bound in ((5, False), (20, True)):
+        pods = {pod.key: pod for pod in objects_at(result, start_ns + minutes * MINUTE_NS) if isinstance(pod, Pod)}
+        second = pods["default/second"]
+        assert (bool(second.spec.node_name), second.status.start_time is not None) == (bound, bound)
+
+
+def test_a_pod_that_failed_before_it_got_a_node_is_not_pending(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed = replace(waiting("failed"), status=PodStatus(phase="Failed"))
+    assert main(["unblock", "failed", write_dump(tmp_path / "d.json", (node("n1"), failed))]) == 2
+    assert "expected a pending pod, got default/failed, which has failed" in capsys.readouterr().err

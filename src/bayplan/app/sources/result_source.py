@@ -135,7 +135,8 @@ def _pod(life: PodTimeline, claims: Mapping[str, tuple[PodResourceClaimStatus, .
     if life.workload and not metadata.owner_references:
         metadata = replace(metadata, owner_references=(_owner(life.workload),))
     metadata = replace(metadata, creation_timestamp=format_time(life.arrived_ns))
-    started_ns = life.bound_ns if life.started_ns is None else life.started_ns
+    # A pod that was bound only after the time in question has no node.
+    started_ns = None if not life.node else life.bound_ns if life.started_ns is None else life.started_ns
     phase = _FINISHED.get(life.fate, "Running" if life.node else "Pending")
     return replace(
         pod,
