@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
+from functools import cached_property
 
 import msgspec
 
@@ -57,7 +58,7 @@ class PodDifference(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class Side(msgspec.Struct):
+class Side(msgspec.Struct, dict=True):
     """The cluster before or after the changes.
 
     Attributes:
@@ -78,6 +79,19 @@ class Side(msgspec.Struct):
     measures: dict[str, float]
     node_names: frozenset[str]
 
+    @cached_property
+    def preemptors(self) -> dict[str, str]:
+        """The pod for which each evicted pod is evicted first."""
+        return {each.pod: each.preemptor for each in reversed(self.evictions)}
+
+    @cached_property
+    def victims(self) -> dict[tuple[str, str], list[str]]:
+        """The pods that are evicted, by the preempting pod and the node."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for each in self.evictions:
+            found.setdefault((each.preemptor, each.node), []).append(each.pod)
+        return found
+
 
 def differences(
     cluster: QuestionCluster, a: Side, b: Side, gone: Mapping[str, str], other: QuestionCluster | None = None
@@ -87,12 +101,11 @@ def differences(
     `gone`: why pods were deleted on side b, by key. `other`: a second cluster in which to look up the pods' workloads.
     """
     rows, looked_at = [], 0
-    evicted = {each.pod: f"evicted for {each.preemptor}" for each in b.evictions}
     order = {kind: number for number, kind in enumerate(DifferenceKind)}
     # Compare (pod, node) items as sets, because most pods do not differ.
     for key in sorted({key for key, _ in a.nodes.items() ^ b.nodes.items()}):
         before, after = a.nodes.get(key), b.nodes.get(key)
-        if before is None and (key in a.reasons or any(each.pod == key for each in a.evictions)):
+        if before is None and (key in a.reasons or key in a.preemptors):
             # The pod is not new: without the changes, it would be gone.
             continue
         kind = _kind(before, after)
@@ -104,7 +117,7 @@ def differences(
             reason = (
                 gone.get(key)
                 or b.reasons.get(key)
-                or evicted.get(key)
+                or _evicted(key, b)
                 or ("only in the first cluster" if other is not None else "it no longer exists")
             )
         elif not after:
@@ -139,16 +152,14 @@ def _kind(before: str | None, after: str | None) -> DifferenceKind:
 
 def _preemption(key: str, a: Side, b: Side) -> tuple[str, str] | None:
     """Return the plugin and the reason, in words, if preemption moved a pod: its own or that of another pod; else None."""
-    evicted = next((each for each in b.evictions if each.pod == key), None)
-    if evicted is not None:
-        return PREEMPTION, f"evicted for {evicted.preemptor}"
+    if evicted := _evicted(key, b):
+        return PREEMPTION, evicted
     if a.nodes[key] not in b.node_names:
         # It leaves its node in any case.
         return None
     if victims := _victims(key, b):
         return PREEMPTION, f"it preempts {victims} there"
-    evicted = next((each for each in a.evictions if each.pod == key), None)
-    if evicted is not None and evicted.node == b.nodes[key]:
+    if key in a.victims.get((a.preemptors.get(key, ""), b.nodes[key]), ()):
         return _evicted_before(key, a)
     victims = _victims(key, a)
     return (PREEMPTION, f"before, it preempted {victims} on {a.nodes[key]}") if victims else None
@@ -156,13 +167,18 @@ def _preemption(key: str, a: Side, b: Side) -> tuple[str, str] | None:
 
 def _evicted_before(key: str, a: Side) -> tuple[str, str] | None:
     """Return the plugin and the reason, in words, if a pod is evicted on side a; else None."""
-    evicted = next((each for each in a.evictions if each.pod == key), None)
-    return (PREEMPTION, f"before, it was evicted for {evicted.preemptor}") if evicted is not None else None
+    evicted = _evicted(key, a)
+    return (PREEMPTION, f"before, it was {evicted}") if evicted else None
+
+
+def _evicted(key: str, side: Side) -> str:
+    """Return in words for which pod a pod is evicted on a side; "" if it is not evicted."""
+    return f"evicted for {side.preemptors[key]}" if key in side.preemptors else ""
 
 
 def _victims(key: str, side: Side) -> str:
     """Return the pods that a pod evicts from its node on a side, in words; "" if there are none."""
-    found = [each.pod for each in side.evictions if each.preemptor == key and each.node == side.nodes.get(key)]
+    found = side.victims.get((key, side.nodes.get(key, "")), [])
     return format_list(found[:SHOWN], more=max(0, len(found) - SHOWN)) if found else ""
 
 

@@ -99,14 +99,14 @@ def _lines(cluster: Cluster, rows: Iterable[WaitingReason], *, everything: bool)
         return [verdict]
     count = len(pending)
     why = f", for {format_count(len(reasons), 'reason')}" if reasons else ""
-    lines = [f"{count:,} of {pods} {is_or_are(count)} pending{why}."]
+    lines, blocked = [f"{count:,} of {pods} {is_or_are(count)} pending{why}."], set[str]()
     for sentence, of_filters in reasons.items():
-        most = max(of_filters, key=lambda row: row.pods)
+        rejected = list(dict.fromkeys(key for row in of_filters for key in row.examples))
+        blocked.update(rejected)
         # Some filters may reject only some of the pods.
-        plugins = [row.plugin + (f" ({row.pods:,} of them)" if row.pods < most.pods else "") for row in of_filters]
-        pods_line = _named(most.examples, everything)
-        lines += ["", f"{_each(most.pods)}: {sentence}", f"    {', '.join(plugins)}: {pods_line}"]
-    blocked = {key for of_filters in reasons.values() for key in of_filters[0].examples}
+        plugins = [row.plugin + (f" ({row.pods:,} of them)" if row.pods < len(rejected) else "") for row in of_filters]
+        pods_line = _named(rejected, everything)
+        lines += ["", f"{_each(len(rejected))}: {sentence}", f"    {', '.join(plugins)}: {pods_line}"]
     fitting = [key for key in pending if key not in blocked]
     if fitting:
         lines += ["", f"{_each(len(fitting))} fits now, but is not scheduled yet", f"    {_named(fitting, everything)}"]
