@@ -87,7 +87,7 @@ def _text(keys: Sequence[str], node: str) -> str:
 
 
 def without_evictions(step: Step, kept: Collection[str]) -> Step:
-    """Return a step that leaves some of the pods where they are that it moves; a step that moves none is returned unchanged."""
+    """Return a step that does not move the pods `kept`; a step that moves no pods is returned unchanged."""
     if not step.evicts:
         return step
     chosen = [number for number, key in enumerate(step.evicts) if key not in kept]

@@ -193,7 +193,7 @@ def _simulate(cluster: QuestionCluster, runs: _Runs, seed: int, horizon_ns: int,
     for pod in sorted(cluster.all(Pod), key=lambda pod: not pod.spec.node_name):
         end_ns = _termination_ns(pod, cluster)
         if end_ns is not None:
-            # With a grace period, the kubelet can shorten it.
+            # The kubelet ignores a deletion unless its grace period is shorter than that of the pod.
             pod = replace(pod, metadata=replace(pod.metadata, deletion_grace_period_seconds=1))
             simulator.at(end_ns, Delete(Pod, pod.key, grace_seconds=0))
         simulator.at(cluster.now_ns, Apply(pod))

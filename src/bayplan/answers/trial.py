@@ -28,7 +28,7 @@ PATIENCE_NS = 240 * SECOND_NS
 """Virtual time that `Trial.settle` waits for backoffs and permits: less than the 5 min after which pods are retried anyway."""
 
 MAX_RETRIES = 5
-"""Maximum number of times to try pods again whose message the previous round has made out of date."""
+"""Maximum number of rounds of `Trial.retry_outdated`: each may make messages of the previous one outdated."""
 
 WAITS_AT_PERMIT = "it waits at Permit"
 """The message of a pod that a Permit plugin holds back."""

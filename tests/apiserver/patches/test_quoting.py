@@ -1,4 +1,4 @@
-"""How errors quote strategic merge patches (compared with kube-apiserver v1.36.3)."""
+"""Quotations of strategic merge patches in errors (compared with kube-apiserver v1.36.3)."""
 
 from __future__ import annotations
 

@@ -7,6 +7,9 @@ from typing import cast
 
 from bayplan.base.plain_data import Document
 
+_MAX_TYPE_ERRORS = 5
+"""Maximum number of values of the wrong type to skip in search of an error that stops Go: each takes another pass."""
+
 
 class DecodeError(Exception):
     """Go could not decode a value into a field. The path of the field grows as the exception propagates.
@@ -36,7 +39,7 @@ class DecodeError(Exception):
 
     @property
     def is_final(self) -> bool:
-        """Whether Go stops at the error. It remembers an error about the type of a value, and goes on decoding."""
+        """Whether Go stops at the error. It remembers the first error about the type of a value, and continues."""
         return bool(self._text)
 
     @property
@@ -75,10 +78,6 @@ def reported(read: Callable[[Document], object], value: Document, problem: Decod
         else:
             break
     return found if found.is_final else problem
-
-
-_MAX_TYPE_ERRORS = 5
-"""How many values of the wrong type `reported` looks behind, because each takes another pass."""
 
 
 def _without(value: object, path: tuple[str, ...]) -> object:

@@ -281,7 +281,7 @@ def _port_warnings(spec: Document, field: str) -> Iterator[str]:
         for index, port in enumerate(parts(container, "ports")):
             place = f"{here}.ports[{index}]"
             if port.get("hostIP") and not port.get("hostPort"):
-                shown = " ".join(f"{field[:1].upper()}{field[1:]}:{port.get(field, zero)}" for field, zero in _PORT)
+                shown = " ".join(f"{key[:1].upper()}{key[1:]}:{port.get(key, zero)}" for key, zero in _PORT)
                 yield f"{place}: hostIP set without hostPort: {{{shown}}}"
             others = known.setdefault((port.get("containerPort"), port.get("protocol")), [])
             for where, other in others:

@@ -1,4 +1,4 @@
-"""How upstream's errors quote a strategic merge patch."""
+"""Strategic merge patches as upstream's errors quote them."""
 
 from __future__ import annotations
 

@@ -232,11 +232,13 @@ def _apply(
 
 
 def _changed(paths: Scale, old: Document, replicas: int) -> Document:
+    """Return a copy of the object with this requested number of replicas, and with metadata that may be modified."""
     new = paths.with_replicas(old, replicas)
     return {**new, "metadata": dict(part(old, "metadata"))}
 
 
 def _owners(managers: managed.Managers, field: Node) -> list[managed.Manager]:
+    """Return the managers that own at least a part of a field."""
     return [who for who, owned in managers.items() if intersection(owned.fields, field)]
 
 

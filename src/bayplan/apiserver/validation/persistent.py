@@ -67,7 +67,7 @@ def _node_affinity(affinity: Document, path: str, out: Causes) -> None:
 
 
 _FIELDS = {"gcePersistentDisk": "persistentDisk"}
-"""How upstream names the field of a volume source in errors, if differently."""
+"""The field of a volume source in upstream's errors, if its name differs."""
 
 
 def _sources(spec: Document, path: str, volume_name: str, out: Causes) -> None:
