@@ -70,20 +70,11 @@ class Applied:
 
 def apply(case: WaitingPod, suggestion: Suggestion) -> Applied:
     """Apply a suggestion only by its documents, as a user would."""
-    pod, deleted = case.pod, frozenset(suggestion.deleted)
+    pod, keys = case.pod, {*suggestion.deleted, *suggestion.ended}
     items = {(type(item), item.key): item for item in case.objects}
-    gone = [item for item in items.values() if isinstance(item, Pod) and item.key in deleted]
-    if "terminating" in suggestion.text or "waits for the end" in suggestion.text:
-        # The pod waits for the end of terminating pods on its node.
-        gone += [
-            item
-            for item in items.values()
-            if isinstance(item, Pod)
-            and item.metadata.deletion_timestamp is not None
-            and item.spec.node_name == suggestion.node
-        ]
+    gone = [item for item in items.values() if isinstance(item, Pod) and item.key in keys]
     for victim in gone:
-        items.pop((Pod, victim.key), None)
+        del items[Pod, victim.key]
     for document in suggestion.objects:
         item = decode(document)
         if isinstance(item, Pod) and item.key == pod.key:

@@ -45,7 +45,7 @@ def test_a_pod_waits_for_the_end_of_a_terminating_pod() -> None:
     assert "wait" not in {each.kind for each in found.suggestions}
     found = unblocked(*THREE, *pods, make_pod("x").req(cpu="4").priority(5))
     best = found.suggestions[0]
-    assert (best.kind, best.node, best.evicted, best.moved) == ("wait", "a", [], [])
+    assert (best.kind, best.node, best.evicted, best.moved, best.ended) == ("wait", "a", [], [], ["default/dying"])
     assert best.text == "wait: default/dying is terminating on a, which makes room"
     # Another pod on the node has to be preempted, too.
     small = running("small", "a", "1")

@@ -52,6 +52,7 @@ def unblocking(cluster: FakeCluster, target: str) -> Unblocking:
             commands=[f"kubectl drain {nodes[0]}"] if kind == "move pods" else [],
             objects=[{"kind": "Pod"}],
             deleted=[],
+            ended=[],
         )
         for rank, (kind, text, risk) in enumerate(texts, start=1)
     ]

@@ -152,7 +152,7 @@ def _remedy(suggestion: Suggestion, attempt: Attempt) -> Remedy:
 
     If several candidates are equally good, each attempt chooses one at random.
     """
-    is_preemption = suggestion.kind == StepKind.WAIT.value and "terminating" not in suggestion.text
+    is_preemption = suggestion.kind == StepKind.WAIT.value and not suggestion.ended
     if is_preemption and attempt.nominated_node and attempt.victims:
         text = preemption_text(attempt.victims, attempt.nominated_node)
         return Remedy(kind=suggestion.kind, text=text, nodes=[attempt.nominated_node])

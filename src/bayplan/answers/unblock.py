@@ -59,6 +59,7 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
         commands: the kubectl commands for the change, if there are any.
         objects: the new or changed objects, as documents.
         deleted: the keys of pods that are deleted.
+        ended: the keys of terminating pods for whose end the pod in question then waits.
     """
 
     rank: int
@@ -74,6 +75,7 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
     commands: list[str]
     objects: list[dict[str, object]]
     deleted: list[str]
+    ended: list[str]
 
 
 class Unblocking(msgspec.Struct, frozen=True, kw_only=True):
@@ -398,6 +400,7 @@ class _Search:
             commands=[command for step in steps for command in step.commands],
             objects=[encode(item) for item in (*changed, *edits)],
             deleted=[key for step in steps for key in step.evicts],
+            ended=list(result.ended),
         )
 
 

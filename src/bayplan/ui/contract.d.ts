@@ -1437,6 +1437,7 @@ declare namespace Api {
     commands: string[];
     objects: Record<string, unknown>[];
     deleted: string[];
+    ended: string[];
   }
 
   /** Why a pod, or the pods of a workload, wait, and suggestions to get them placed. */
