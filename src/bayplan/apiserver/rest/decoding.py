@@ -147,17 +147,7 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
         if not isinstance(value, dict):
             raise _unrecognized(target, f"{_NO_KIND}json: cannot unmarshal {go_kind(value)} {_KIND_STRUCT}", body)
         value = _kinds_matched(target, value, body, is_yaml=media_type == YAML)
-        version = str(value.get("apiVersion") or "")
-        if version.count("/") > 1:
-            raise _unrecognized(target, f"unexpected GroupVersion string: {version}", body)
-        if version == "/":
-            value = {**value, "apiVersion": ""}
-        elif version.endswith("/") and target.type_name:
-            shown = body.decode("utf-8", "replace")
-            why = f"Object 'apiVersion' is missing in '{shown}'"
-            raise bad_request(f'{value.get("kind")} in version "" cannot be handled as a {target.kind}: {why}')
-        elif version.startswith("/"):
-            value = {**value, "apiVersion": version[1:]}
+        value = _version_parsed(target, value, body)
         if target.type_name:
             check_kind(target, value.get("apiVersion"), value.get("kind"))
         else:
@@ -182,6 +172,21 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
     decoded.warnings.extend(repeated)
     request.warnings += repeated
     return decoded
+
+
+def _version_parsed(target: Target, value: Document, body: bytes) -> Document:
+    """Return a sent object with its apiVersion as upstream parses it, without a slash at the beginning.
+
+    Raises:
+        ApiError: the apiVersion has several slashes, or a group but no version.
+    """
+    version = str(value.get("apiVersion") or "")
+    if version.count("/") > 1:
+        raise _unrecognized(target, f"unexpected GroupVersion string: {version}", body)
+    if version.endswith("/") and version != "/" and target.type_name:
+        why = f"Object 'apiVersion' is missing in '{body.decode('utf-8', 'replace')}'"
+        raise bad_request(f'{value.get("kind")} in version "" cannot be handled as a {target.kind}: {why}')
+    return {**value, "apiVersion": version[1:]} if version.startswith("/") else value
 
 
 def of_version(target: Target, api_version: str) -> Target:
