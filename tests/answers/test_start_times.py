@@ -199,3 +199,21 @@ def test_a_pod_of_another_scheduler_and_a_workload_without_pods_get_their_reason
     )
     with pytest.raises(InputError, match="got no pods: 2 replicas of replicaset/default/web were never created: forb"):
         start_times(cluster(quota, web), "replicaset/web", seeds=(0,))
+
+
+def test_a_suspended_job_without_pods_does_not_start() -> None:
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]}}
+    job = make_object(
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": "train", "namespace": "default", "uid": "train"},
+            "spec": {"suspend": True, "completions": 1, "parallelism": 1, "template": template},
+        }
+    )
+    text = start_text(start_times(cluster(job), "job/train", seeds=(0,)))
+    assert text[:3] == [
+        "job/default/train does not start within 7 d; no pods are created for it.",
+        "",
+        "Assumptions",
+    ]

@@ -455,6 +455,8 @@ def test_added_nodes_replace_those_that_a_later_change_selects() -> None:
     }
     assert "remove-nodes=label:pool=x does not select nodes that are added before" in answer.assumptions
     assert what_if(cluster, [*changes, parse_change("remove-nodes=added-1")]).counts["waits"] == 2
+    with pytest.raises(InputError, match=r"got 'added-\*', which only matches nodes that are added before"):
+        what_if(cluster, [*changes, parse_change("drain=added-*")])
     with pytest.raises(InputError, match="that an earlier change removes; try add-nodes=1:like=n1 as the first change"):
         what_if(cluster, changes[::-1])
 

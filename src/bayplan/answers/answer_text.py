@@ -359,14 +359,16 @@ def start_text(answer: StartAnswer, *, everything: bool = False) -> list[str]:
     else:
         left = [each.message for each in answer.starts if each.wait_ns is None]
         why = "no pod with a known run time makes room for it"
-        if all(message.startswith(GATED) for message in left):
+        if not left:
+            why = "no pods are created for it"
+        elif all(message.startswith(GATED) for message in left):
             why = "nothing removes its scheduling gates"
         elif left[0].startswith(UNATTENDED) and len(set(left)) == 1:
             why = left[0]
         text = f"{answer.asked} does not start within {horizon}; {why}"
     heads = ("POD", "SEEDS", "STARTS", "IN", "NODE", "")
     table = columns(heads, _start_rows(answer.starts, everything=everything), everything=everything)
-    return [f"{text}.", "", *table, *assumed(answer.assumptions)]
+    return [f"{text}.", *(["", *table] if answer.starts else []), *assumed(answer.assumptions)]
 
 
 def _start_rows(starts: Iterable[Start], *, everything: bool) -> list[tuple[str, str, str, str, str, str]]:

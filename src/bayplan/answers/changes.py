@@ -186,17 +186,20 @@ def _nodes_to_empty(change: Change, trial: Trial, effect: Effect) -> list[Node]:
     Labels and patterns select no nodes that an earlier change has added: these replace the selected ones.
 
     Raises:
-        InputError: no node matches.
+        InputError: no node matches, or only added ones.
     """
-    nodes = trial.nodes()
-    old = [node for node in nodes if node.metadata.name not in effect.nodes_added]
-    is_name = any(node.metadata.name == change.target for node in nodes)
-    if is_name or len(old) == len(nodes):
-        return matching_nodes(change.target, nodes)
-    found = matching_nodes(change.target, old)
-    if len(matching_nodes(change.target, nodes)) > len(found):
+    selected = matching_nodes(change.target, trial.nodes())
+    if any(node.metadata.name == change.target for node in selected):
+        return selected
+    old = [node for node in selected if node.metadata.name not in effect.nodes_added]
+    if not old:
+        wanted = "the name of a node, or a pattern or label that matches other nodes"
+        raise InputError(
+            "nodes", got=f"{change.target!r}, which only matches nodes that are added before", wanted=wanted
+        )
+    if len(old) < len(selected):
         effect.notes[f"{change} does not select nodes that are added before"] = None
-    return found
+    return old
 
 
 def _delete_nodes(nodes: Sequence[Node], trial: Trial, effect: Effect) -> None:
