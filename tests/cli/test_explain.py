@@ -381,6 +381,17 @@ def test_missing_replicas_are_named_for_a_recorded_run(
     assert any(line.startswith("0 of ") for line in lines)
 
 
+def test_an_attempt_of_the_only_pod_of_a_workload_that_lacks_replicas_is_explained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, result = tmp_path / "web.yaml", str(tmp_path / "run")
+    path.write_text(REFUSED.replace('pods: "0"', 'pods: "1"'))
+    assert main(["simulate", str(path), "--out", result]) == 0
+    capsys.readouterr()
+    assert main(["explain", "deployment/web", result, "--attempt", "1"]) == 0
+    assert capsys.readouterr().out.startswith("default/web-")
+
+
 def test_missing_replicas_are_named_if_one_pod_exists(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     created, metadata = single_pod("web-0", "1"), {"namespace": "default", "resourceVersion": "1"}
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "web", "controller": True}

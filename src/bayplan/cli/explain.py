@@ -328,8 +328,12 @@ class _Question:
 
 
 def _names_pod(text: str, key: str, shown: Shown) -> bool:
-    """Return whether a text that matches the pod with this key names the pod itself rather than its workload."""
-    return bool(shown.node) or key.startswith(text) or key.rpartition("/")[2].startswith(text)
+    """Return whether a text that matches the pod with this key names the pod itself rather than its workload.
+
+    With a node or an attempt, the question is about the pod.
+    """
+    is_detail = bool(shown.node) or shown.attempt is not None
+    return is_detail or key.startswith(text) or key.rpartition("/")[2].startswith(text)
 
 
 def _without_pods(name: str, source: RunSource | None, cluster: Cluster, problem: InputError) -> Workload:
