@@ -9,6 +9,7 @@ Source: https://kubernetes.io/docs/reference/using-api/server-side-apply/
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import TypeAlias, cast
 
@@ -27,6 +28,8 @@ MAX_UPDATE_MANAGERS = 10
 _OLD_UPDATES = "ancient-changes"
 BEFORE_FIRST_APPLY = "before-first-apply"
 """The manager of everything in an object that is applied for the first time and has no managers yet."""
+
+_INDEX = re.compile(r"[+-]?[0-9]+")
 
 _HEAD = {"f:apiVersion", "f:kind"}
 """Fields of a configuration that stored objects lack, so they do not count as a change."""
@@ -208,10 +211,12 @@ def _is_element(key: str) -> bool:
         return True
     if len(kind) != 1 or not colon:
         raise ValueError(key)
-    if kind == "i":
-        int(rest)
-    elif kind in ("k", "v"):
-        json.loads(rest)
+    if kind == "i" and not _INDEX.fullmatch(rest):
+        raise ValueError(key)
+    if kind in ("k", "v"):
+        found = json.loads(rest)
+        if kind == "k" and not isinstance(found, dict | None):
+            raise ValueError(key)
     return kind in ("f", "i", "k", "v")
 
 
