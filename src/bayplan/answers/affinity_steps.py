@@ -56,7 +56,7 @@ def affinity_relaxations(affinity: Affinity) -> Iterator[Step]:
 
 
 def unreadable_pod_terms(affinity: Affinity) -> Iterator[Step]:
-    """Yield steps that drop the terms of pod affinity and anti-affinity that can't be read: as preferences, they fail, too."""
+    """Yield steps that drop the terms of pod affinity and anti-affinity that can't be read; preferred terms fail, too."""
     probe = Pod(spec=PodSpec(affinity=affinity))
     for anti in (False, True):
         if _without_unreadable(anti, probe) != probe:

@@ -81,12 +81,12 @@ class Side(msgspec.Struct, dict=True):
 
     @cached_property
     def preemptors(self) -> dict[str, str]:
-        """The pod for which each evicted pod is evicted first."""
+        """The pod that evicts each evicted pod, by the key of the evicted pod; the first one of several."""
         return {each.pod: each.preemptor for each in reversed(self.evictions)}
 
     @cached_property
     def victims(self) -> dict[tuple[str, str], list[str]]:
-        """The pods that are evicted, by the preempting pod and the node."""
+        """The keys of the evicted pods, by the preempting pod and the node."""
         found: dict[tuple[str, str], list[str]] = {}
         for each in self.evictions:
             found.setdefault((each.preemptor, each.node), []).append(each.pod)

@@ -159,7 +159,7 @@ class Trial(InstantHost):
         return super().remove_pod(key)
 
     def _restore_nominations(self) -> None:
-        """Nominate the pods again whose nomination a preempting pod has cleared, which the scheduler does without an event.
+        """Nominate again the pods whose nominations a preempting pod has cleared: the scheduler reports no event about that.
 
         Undoing a removal puts a pod into the queue, where it must not stay.
         """
