@@ -201,19 +201,25 @@ def test_a_pod_of_another_scheduler_and_a_workload_without_pods_get_their_reason
         start_times(cluster(quota, web), "replicaset/web", seeds=(0,))
 
 
-def test_a_suspended_job_without_pods_does_not_start() -> None:
+@pytest.mark.parametrize(
+    ("suspend", "pods", "want"),
+    [
+        pytest.param(False, 1, "starts in 0 s.", id="one pod per seed"),
+        pytest.param(True, 0, "does not start within 7 d; no pods are created for it.", id="a suspended job"),
+    ],
+)
+def test_a_job_without_pods_starts_the_pods_that_it_creates(suspend: bool, pods: int, want: str) -> None:
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]}}
     job = make_object(
         {
             "apiVersion": "batch/v1",
             "kind": "Job",
             "metadata": {"name": "train", "namespace": "default", "uid": "train"},
-            "spec": {"suspend": True, "completions": 1, "parallelism": 1, "template": template},
+            "spec": {"suspend": suspend, "completions": 1, "parallelism": 1, "template": template},
         }
     )
-    text = start_text(start_times(cluster(job), "job/train", seeds=(0,)))
-    assert text[:3] == [
-        "job/default/train does not start within 7 d; no pods are created for it.",
-        "",
-        "Assumptions",
-    ]
+    answer = start_times(cluster(job), "job/train", seeds=(0, 1))
+    assert answer.pods == pods
+    lines = start_text(answer)
+    assert lines[0] == f"job/default/train {want}"
+    assert lines[2].startswith("Assumptions" if suspend else "  POD ")

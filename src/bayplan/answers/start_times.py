@@ -126,17 +126,20 @@ def start_times(
     profiles = cluster.scheduler.make(record_level=RecordLevel.OFF).profiles
     starts: list[Start] = []
     waits: list[int | None] = []
+    pods = 0
     for seed in seeds:
         timelines = _simulate(cluster, runs, seed, horizon_ns, _Wanted(frozenset(waiting), found.label, unmade))
         rows = [_start(each, seed, cluster.now_ns, profiles) for each in timelines]
         starts += rows
+        # The names of pods that a Job creates differ between seeds.
+        pods = max(pods, len({row.pod for row in rows}))
         times = [row.wait_ns for row in rows if row.wait_ns is not None]
         waits.append(max(times) if times and len(times) == len(rows) else None)
     known = sorted(wait for wait in waits if wait is not None)
     complete = len(known) == len(waits)
     return StartAnswer(
         asked=found.label,
-        pods=len({row.pod for row in starts}),
+        pods=pods,
         starts=Rows(starts, Start),
         earliest_ns=known[0] if known else None,
         median_ns=median_low(known) if complete and known else None,
