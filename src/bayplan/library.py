@@ -49,11 +49,7 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.extender.connections import ExtenderConnections
 from bayplan.extender.tls_check import check_extender_tls
 from bayplan.formats.inputs import load_inputs
-from bayplan.framework.configuration.loading import (
-    SchedulerConfiguration,
-    default_configuration,
-    load_configuration,
-)
+from bayplan.framework.configuration.loading import SchedulerConfiguration, default_configuration, load_configuration
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.registry import Registry

@@ -21,11 +21,7 @@ from bayplan.base.counted_nouns import is_or_are, plural
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import Amounts, node_amounts
-from bayplan.objects.selectors import (
-    SelectorError,
-    compile_label_selector,
-    selector_text,
-)
+from bayplan.objects.selectors import SelectorError, compile_label_selector, selector_text
 from bayplan.objects.storage import PersistentVolume
 from bayplan.plugins.dynamic_resources.node_filter import CANNOT_ALLOCATE
 from bayplan.plugins.inter_pod_affinity import REASON_AFFINITY, REASON_ANTI_AFFINITY

@@ -10,14 +10,7 @@ from bayplan.analysis.fragmentation import shapes_of_pods
 from bayplan.answers.matching_pods import matching_pods
 from bayplan.answers.pod_differences import Side, differences
 from bayplan.answers.question_cluster import QuestionCluster
-from bayplan.answers.what_if import (
-    MAX_EXPLAINED,
-    Answer,
-    answer_of,
-    hypothetical_decisions,
-    measures,
-    side_of,
-)
+from bayplan.answers.what_if import MAX_EXPLAINED, Answer, answer_of, hypothetical_decisions, measures, side_of
 from bayplan.base.counted_nouns import format_count
 from bayplan.engine.records import RecordLevel
 from bayplan.objects.pod import Pod, waiting_message

@@ -16,13 +16,8 @@ from bayplan.classic.gates import ClassicGates
 from bayplan.classic.policy import load_policy
 from bayplan.classic.queue import ClassicQueue
 from bayplan.classic.scheduler import ClassicScheduler
-from bayplan.classic.scheduler_configuration import (
-    ClassicSchedulerConfiguration,
-    custom_plugins,
-)
-from bayplan.classic.scheduler_configuration import (
-    classic_scheduler_configuration as classic_scheduler_configuration,
-)
+from bayplan.classic.scheduler_configuration import ClassicSchedulerConfiguration, custom_plugins
+from bayplan.classic.scheduler_configuration import classic_scheduler_configuration as classic_scheduler_configuration
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.queue import SchedulingQueue
 from bayplan.engine.records import RecordLevel

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bayplan.app.classic_mode import (
-    NO_PLUGINS,
-    assemble,
-    classic_configuration,
-    connect_extenders,
-    with_custom_plugins,
-)
+from bayplan.app.classic_mode import NO_PLUGINS, assemble, classic_configuration, connect_extenders, with_custom_plugins
 from bayplan.app.custom_plugins import CustomPlugin
 from bayplan.app.scheduler_settings import SchedulerOptions, SchedulerSettings, guarded_registry, read_text
 from bayplan.base.errors import ConfigurationError

@@ -30,15 +30,7 @@ from bayplan.cel.syntax import (
     qualified_name,
 )
 from bayplan.cel.types import declared_name
-from bayplan.cel.values import (
-    NONE,
-    CelMap,
-    Optional,
-    TypeValue,
-    key_of,
-    shown,
-    type_name,
-)
+from bayplan.cel.values import NONE, CelMap, Optional, TypeValue, key_of, shown, type_name
 
 LIST_COST, MAP_COST, MESSAGE_COST = 10, 30, 40
 DOTTED_NAMES = frozenset(("authorizer.requestResource", *(name for name in TYPE_NAMES if "." in name)))

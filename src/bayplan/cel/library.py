@@ -9,14 +9,7 @@ from typing import TypeAlias
 
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
-from bayplan.cel import (
-    library_authorization,
-    library_formats,
-    library_lists,
-    library_network,
-    library_text,
-    times,
-)
+from bayplan.cel import library_authorization, library_formats, library_lists, library_network, library_text, times
 from bayplan.cel.meter import spend_copy
 from bayplan.cel.problems import RunProblem
 from bayplan.cel.values import (

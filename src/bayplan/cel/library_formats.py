@@ -22,15 +22,7 @@ from bayplan.cel.library_network import url_problem
 from bayplan.cel.meter import spend_copy
 from bayplan.cel.problems import RunProblem
 from bayplan.cel.times import Duration, Timestamp, duration_text, timestamp_text
-from bayplan.cel.values import (
-    NONE,
-    CelMap,
-    Optional,
-    TypeValue,
-    double_text,
-    shown,
-    type_name,
-)
+from bayplan.cel.values import NONE, CelMap, Optional, TypeValue, double_text, shown, type_name
 from bayplan.objects import names
 from bayplan.objects.selectors import quote
 

@@ -19,14 +19,7 @@ from bayplan.engine.in_flight import InFlightEvent
 from bayplan.engine.nominator import PodLister
 from bayplan.engine.queue import LABEL_ADD, LABEL_UPDATE, PreCheck, PreEnqueue, SchedulingQueue
 from bayplan.engine.queue_options import DEFAULT_OPTIONS, FLUSH_UNSCHEDULABLE_PERIOD_NS, QueueOptions, first_on_grid
-from bayplan.engine.queued_pod import (
-    NO_PLUGINS,
-    KeyFunction,
-    QueuedPod,
-    key_of,
-    priority_sort,
-    uid_of,
-)
+from bayplan.engine.queued_pod import NO_PLUGINS, KeyFunction, QueuedPod, key_of, priority_sort, uid_of
 from bayplan.framework.events import (
     ANY_EVENT,
     ASSIGNED_POD_ADD,

@@ -9,14 +9,7 @@ from bayplan.answers.unblock_text import render_unblocking
 from bayplan.app.custom_plugins import reported_plugin_errors
 from bayplan.app.mode import Mode
 from bayplan.base.errors import InputError
-from bayplan.cli.simulation_options import (
-    ModeOption,
-    Plugins,
-    Seed,
-    SourceConfig,
-    SourceFeatureGates,
-    Strict,
-)
+from bayplan.cli.simulation_options import ModeOption, Plugins, Seed, SourceConfig, SourceFeatureGates, Strict
 from bayplan.cli.source_options import (
     AsJson,
     Context,

@@ -24,13 +24,7 @@ from bayplan.objects.storage import (
 )
 from bayplan.objects.volumes import CSIPersistentVolumeSource
 from bayplan.plugins.csi_migration import DRIVERS
-from bayplan.plugins.pod_claims import (
-    BIND_COMPLETED,
-    BOUND_BY_CONTROLLER,
-    SELECTED_NODE,
-    STORAGE,
-    class_of_claim,
-)
+from bayplan.plugins.pod_claims import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, STORAGE, class_of_claim
 
 T = TypeVar("T", bound=KubernetesObject)
 

@@ -18,11 +18,7 @@ from bayplan.cluster.store import DELETED, ChangeEvent
 from bayplan.controllers.controller import Controller, ControllerTools
 from bayplan.objects.meta import ObjectMeta, OwnerReference
 from bayplan.objects.pod import Pod, PodResourceClaim, PodResourceClaimStatus
-from bayplan.objects.resource import (
-    ResourceClaim,
-    ResourceClaimConsumerReference,
-    ResourceClaimTemplate,
-)
+from bayplan.objects.resource import ResourceClaim, ResourceClaimConsumerReference, ResourceClaimTemplate
 
 POD_CLAIM_ANNOTATION = "resource.kubernetes.io/pod-claim-name"
 """Annotation of a generated claim: the name of the entry of ``spec.resourceClaims`` that it was created for."""

@@ -24,13 +24,7 @@ from bayplan.cluster.store import ChangeEvent
 from bayplan.controllers.availability import count_available, is_available
 from bayplan.controllers.controller import Controller, ControllerTools
 from bayplan.controllers.pod_factory import PreparedTemplate, controller_reference
-from bayplan.controllers.revisions import (
-    REVISION_LABEL,
-    Revision,
-    RevisionHistory,
-    hash_in,
-    observed_stateful_set_hash,
-)
+from bayplan.controllers.revisions import REVISION_LABEL, Revision, RevisionHistory, hash_in, observed_stateful_set_hash
 from bayplan.controllers.stateful_pods import StatefulPods, first_ordinal, ordinal_of
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod

@@ -22,15 +22,7 @@ from bayplan.http_api.contract.decisions import DecisionList
 from bayplan.http_api.contract.nodes import NodeBlock, NodeCondition, NodeList, NodePage, PodsRejected
 from bayplan.http_api.decision_timeline import MAX_BINS, TimelineColumns, density_document
 from bayplan.http_api.errors import RequestError
-from bayplan.http_api.node_query import (
-    SORTS,
-    NodeFilter,
-    cells_document,
-    facets_of,
-    find_nodes,
-    metrics_of,
-    node_row,
-)
+from bayplan.http_api.node_query import SORTS, NodeFilter, cells_document, facets_of, find_nodes, metrics_of, node_row
 from bayplan.http_api.node_table import CORDONED, FULL_CELL, NOT_READY, NodeColumns
 from bayplan.http_api.node_timeline import MAX_LANE_BINS, MAX_LANES, lifetimes_on_nodes, node_lanes
 from bayplan.http_api.overview import clock_document

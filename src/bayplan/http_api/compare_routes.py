@@ -14,12 +14,7 @@ from bayplan.base.go_text.times import format_instant
 from bayplan.engine.decision import Decision, Outcome
 from bayplan.http_api.answers import json_answer
 from bayplan.http_api.attempt_matrix import attempt_matrix, matrix_plugins
-from bayplan.http_api.comparison import (
-    KINDS,
-    MatrixOutput,
-    Side,
-    comparison_document,
-)
+from bayplan.http_api.comparison import KINDS, MatrixOutput, Side, comparison_document
 from bayplan.http_api.contract.matrix import AnyMatrix, NoMatrix
 from bayplan.http_api.contract.runs import ComparedMatrix, ComparedRun, Placements, PodComparison
 from bayplan.http_api.errors import RequestError

@@ -8,13 +8,7 @@ from dataclasses import dataclass
 from bayplan.analysis.cluster_sentences import comparison_sentence
 from bayplan.answers.decisive_plugin import PluginOutput, decisive_plugin
 from bayplan.http_api.contract.matrix import Matrix, RowMatrix
-from bayplan.http_api.contract.runs import (
-    ComparedFigure,
-    ComparedPod,
-    ComparedRun,
-    Comparison,
-    ComparisonCounts,
-)
+from bayplan.http_api.contract.runs import ComparedFigure, ComparedPod, ComparedRun, Comparison, ComparisonCounts
 
 KINDS = ("moved", "only_a", "only_b")
 

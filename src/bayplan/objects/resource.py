@@ -5,15 +5,7 @@
 from msgspec import field
 
 from bayplan.objects.affinity import NodeSelector
-from bayplan.objects.meta import (
-    ApiStruct,
-    Condition,
-    Int64,
-    KubernetesObject,
-    ObjectMeta,
-    QuantityText,
-    ResourceList,
-)
+from bayplan.objects.meta import ApiStruct, Condition, Int64, KubernetesObject, ObjectMeta, QuantityText, ResourceList
 
 
 class CELDeviceSelector(ApiStruct, frozen=True, kw_only=True):

@@ -12,13 +12,7 @@ from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.affinity import TopologySpreadConstraint
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
-from bayplan.objects.selectors import (
-    Requirement,
-    Selector,
-    SelectorError,
-    compile_label_map,
-    compile_label_selector,
-)
+from bayplan.objects.selectors import Requirement, Selector, SelectorError, compile_label_map, compile_label_selector
 from bayplan.objects.service import Service
 from bayplan.objects.workloads import ReplicaSet, ReplicationController, StatefulSet
 from bayplan.state.object_catalog import ObjectCatalog

@@ -13,15 +13,7 @@ import numpy as np
 
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint, hint
-from bayplan.framework.plugin import (
-    PROCEED,
-    FilterPlugin,
-    Handle,
-    Params,
-    PreFilterPlugin,
-    PreFilterResult,
-    Reads,
-)
+from bayplan.framework.plugin import PROCEED, FilterPlugin, Handle, Params, PreFilterPlugin, PreFilterResult, Reads
 from bayplan.framework.status import ERROR_BIT, SKIP, Status, unresolvable
 from bayplan.objects.pod import Pod
 from bayplan.objects.storage import PersistentVolumeClaim

@@ -7,15 +7,7 @@ from typing import TypeAlias
 
 from bayplan.base.errors import InputError
 from bayplan.objects.meta import KubernetesObject
-from bayplan.objects.workloads import (
-    CronJob,
-    Deployment,
-    Job,
-    JobSpec,
-    ReplicaSet,
-    ReplicationController,
-    StatefulSet,
-)
+from bayplan.objects.workloads import CronJob, Deployment, Job, JobSpec, ReplicaSet, ReplicationController, StatefulSet
 
 DEFAULT_MAX_PODS = 500_000
 """Maximum number of pods of all workloads together. Kubernetes supports clusters with 150,000 pods."""

@@ -17,11 +17,7 @@ import msgspec
 from bayplan.base.plain_data import Document, part, text
 from bayplan.cluster.volume_controller import PROVISIONED_BY
 from bayplan.controllers.persistent_volumes import BOUND_BY_SOURCE
-from bayplan.plugins.pod_claims import (
-    BETA_STORAGE_CLASS,
-    BOUND_BY_CONTROLLER,
-    WAIT_FOR_FIRST_CONSUMER,
-)
+from bayplan.plugins.pod_claims import BETA_STORAGE_CLASS, BOUND_BY_CONTROLLER, WAIT_FOR_FIRST_CONSUMER
 from bayplan.sync.followed_kinds import ObjectRef
 from bayplan.sync.known_objects import SourceObject
 from bayplan.sync.memory import Known, Memory

@@ -10,15 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from bayplan.apiserver.admission.attributes import (
-    CREATE,
-    DELETE,
-    UPDATE,
-    Attributes,
-    GroupVersionKind,
-    Server,
-    kind_of,
-)
+from bayplan.apiserver.admission.attributes import CREATE, DELETE, UPDATE, Attributes, GroupVersionKind, Server, kind_of
 from bayplan.apiserver.admission.matching import is_exempt, is_never_policed
 from bayplan.apiserver.admission.reinvocation import Reinvocation
 from bayplan.apiserver.kinds.registry import USER_GROUPS

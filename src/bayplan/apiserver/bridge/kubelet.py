@@ -22,13 +22,7 @@ from bayplan.apiserver.bridge.typed_store import TypedStore
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import format_time, parse_time_ns
-from bayplan.cluster.kubelet import (
-    DEFAULT_GRACE_SECONDS,
-    KILL,
-    START,
-    KubeletOptions,
-    VirtualKubelet,
-)
+from bayplan.cluster.kubelet import DEFAULT_GRACE_SECONDS, KILL, START, KubeletOptions, VirtualKubelet
 from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.pod_status import ended_status
 from bayplan.cluster.run_time import ENDS_BY_ITSELF, RUN_TIME_ANNOTATION

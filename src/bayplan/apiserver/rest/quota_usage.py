@@ -14,14 +14,7 @@ from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.validation.formats import amount_of
 from bayplan.base.plain_data import Document, part, parts
-from bayplan.objects.resource_quotas import (
-    Usage,
-    check_quotas,
-    claim_usage,
-    object_usage,
-    pod_usage,
-    service_usage,
-)
+from bayplan.objects.resource_quotas import Usage, check_quotas, claim_usage, object_usage, pod_usage, service_usage
 
 QUOTAS = "resourcequotas"
 _BETA_CLASS = "volume.beta.kubernetes.io/storage-class"

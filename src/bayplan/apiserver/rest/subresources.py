@@ -6,14 +6,7 @@ from msgspec.structs import replace
 
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.kinds.pod_admission import TOPOLOGY_LABELS
-from bayplan.apiserver.model.errors import (
-    ApiError,
-    bad_request,
-    conflict,
-    internal,
-    modified,
-    not_found,
-)
+from bayplan.apiserver.model.errors import ApiError, bad_request, conflict, internal, modified, not_found
 from bayplan.apiserver.model.requests import DeleteOptions, RequestInfo, WriteOptions
 from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest import deleting, writing

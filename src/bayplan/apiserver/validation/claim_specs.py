@@ -3,22 +3,8 @@
 from __future__ import annotations
 
 from bayplan.apiserver.model.errors import forbidden_value, invalid_value, not_supported, required
-from bayplan.apiserver.validation.engine import (
-    Causes,
-    field,
-    go_value,
-    if_filled,
-    need,
-    one_of,
-    optional,
-    table,
-    value,
-)
-from bayplan.apiserver.validation.formats import (
-    amount_of,
-    dns_label,
-    dns_subdomain,
-)
+from bayplan.apiserver.validation.engine import Causes, field, go_value, if_filled, need, one_of, optional, table, value
+from bayplan.apiserver.validation.formats import amount_of, dns_label, dns_subdomain
 from bayplan.apiserver.validation.resources import resource_amount
 from bayplan.apiserver.validation.selectors import LABEL_SELECTOR
 from bayplan.base.plain_data import Document, part, texts

@@ -6,14 +6,7 @@ import re
 from dataclasses import dataclass
 from dataclasses import field as data_field
 
-from bayplan.apiserver.model.errors import (
-    Cause,
-    duplicate,
-    forbidden_value,
-    invalid_value,
-    not_supported,
-    required,
-)
+from bayplan.apiserver.model.errors import Cause, duplicate, forbidden_value, invalid_value, not_supported, required
 from bayplan.apiserver.validation.downward import ENV_FIELDS, container_resource, object_field
 from bayplan.apiserver.validation.engine import (
     Causes,

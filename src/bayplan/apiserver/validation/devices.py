@@ -5,12 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from bayplan.apiserver.model.errors import (
-    duplicate,
-    invalid_value,
-    required,
-    too_long,
-)
+from bayplan.apiserver.model.errors import duplicate, invalid_value, required, too_long
 from bayplan.apiserver.validation.claim_status import (
     MAX_CONFIG,
     MAX_RESULTS,

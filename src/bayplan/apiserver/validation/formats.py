@@ -8,15 +8,7 @@ from functools import lru_cache
 
 from bayplan.apiserver.model.errors import invalid_value, required
 from bayplan.apiserver.model.object_meta import check_annotations, check_labels, check_path_segment
-from bayplan.apiserver.validation.engine import (
-    Causes,
-    Check,
-    Rule,
-    at_least,
-    between,
-    field,
-    named,
-)
+from bayplan.apiserver.validation.engine import Causes, Check, Rule, at_least, between, field, named
 from bayplan.base.go_arithmetic import whole_number
 from bayplan.objects.names import (
     check_dns1035_label,

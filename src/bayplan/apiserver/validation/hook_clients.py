@@ -6,13 +6,7 @@ import re
 from urllib.parse import urlsplit
 
 from bayplan.apiserver.model.errors import invalid_value, required
-from bayplan.apiserver.validation.engine import (
-    Causes,
-    Rule,
-    field,
-    go_value,
-    value,
-)
+from bayplan.apiserver.validation.engine import Causes, Rule, field, go_value, value
 from bayplan.base.plain_data import Document
 from bayplan.objects.names import check_dns1123_subdomain
 from bayplan.objects.selectors import quote

@@ -5,14 +5,7 @@ from __future__ import annotations
 import re
 
 from bayplan.apiserver.codec.shape import Emptied
-from bayplan.apiserver.model.errors import (
-    Cause,
-    duplicate,
-    forbidden_value,
-    invalid_value,
-    required,
-    too_long,
-)
+from bayplan.apiserver.model.errors import Cause, duplicate, forbidden_value, invalid_value, required, too_long
 from bayplan.apiserver.model.object_meta import check_annotations, check_labels
 from bayplan.apiserver.validation.affinity import AFFINITY, spread_constraints
 from bayplan.apiserver.validation.containers import PodContext, common_container, containers, init_containers
@@ -29,14 +22,7 @@ from bayplan.apiserver.validation.engine import (
     table,
     value,
 )
-from bayplan.apiserver.validation.formats import (
-    amount_of,
-    dns_label,
-    dns_subdomain,
-    ip_address,
-    labels,
-    qualified_name,
-)
+from bayplan.apiserver.validation.formats import amount_of, dns_label, dns_subdomain, ip_address, labels, qualified_name
 from bayplan.apiserver.validation.internal_json import shown_as
 from bayplan.apiserver.validation.operating_systems import operating_system
 from bayplan.apiserver.validation.pod_annotations import pod_annotations, profile_annotations

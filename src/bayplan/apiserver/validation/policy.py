@@ -21,13 +21,7 @@ from bayplan.apiserver.validation.engine import (
     optional,
     table,
 )
-from bayplan.apiserver.validation.formats import (
-    dns_label,
-    int_or_percent,
-    labels,
-    nonnegative,
-    not_above_100_percent,
-)
+from bayplan.apiserver.validation.formats import dns_label, int_or_percent, labels, nonnegative, not_above_100_percent
 from bayplan.apiserver.validation.internal_json import shown_as
 from bayplan.apiserver.validation.resources import container_resources
 from bayplan.apiserver.validation.selectors import LABEL_SELECTOR

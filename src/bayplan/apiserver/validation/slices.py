@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import re
 
-from bayplan.apiserver.model.errors import (
-    forbidden_value,
-    invalid_value,
-    required,
-    too_long,
-)
+from bayplan.apiserver.model.errors import forbidden_value, invalid_value, required, too_long
 from bayplan.apiserver.validation.claim_status import pool_name
 from bayplan.apiserver.validation.devices import list_of, qualified
 from bayplan.apiserver.validation.engine import (

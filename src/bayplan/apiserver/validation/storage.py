@@ -28,12 +28,7 @@ from bayplan.apiserver.validation.engine import (
     value,
     when,
 )
-from bayplan.apiserver.validation.formats import (
-    dns_subdomain,
-    nonnegative,
-    nonnegative_quantity,
-    qualified_name,
-)
+from bayplan.apiserver.validation.formats import dns_subdomain, nonnegative, nonnegative_quantity, qualified_name
 from bayplan.apiserver.validation.internal_json import internal
 from bayplan.apiserver.validation.persistent import inline_volume
 from bayplan.apiserver.validation.selectors import LABEL_SELECTOR

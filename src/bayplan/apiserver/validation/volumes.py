@@ -32,13 +32,7 @@ from bayplan.apiserver.validation.engine import (
     value,
     when,
 )
-from bayplan.apiserver.validation.formats import (
-    amount_of,
-    annotation_map,
-    dns_label,
-    dns_subdomain,
-    labels,
-)
+from bayplan.apiserver.validation.formats import amount_of, annotation_map, dns_label, dns_subdomain, labels
 from bayplan.apiserver.validation.internal_json import shown_as
 from bayplan.apiserver.validation.paths import descending_path, no_backsteps, unreserved_path
 from bayplan.apiserver.validation.selectors import LABEL_SELECTOR

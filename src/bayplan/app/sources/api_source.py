@@ -57,14 +57,7 @@ from bayplan.objects.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from bayplan.objects.workloads import (
-    DaemonSet,
-    Deployment,
-    Job,
-    ReplicaSet,
-    ReplicationController,
-    StatefulSet,
-)
+from bayplan.objects.workloads import DaemonSet, Deployment, Job, ReplicaSet, ReplicationController, StatefulSet
 
 PAGE = 500
 """Number of objects per page; kubectl's default."""

@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 from bayplan.classic.arguments import classic_arguments
-from bayplan.classic.plugins.attached_volumes import (
-    NO_NAME,
-    VOLUME_KINDS,
-    UnnamedClaim,
-    VolumeKind,
-    limit_of,
-    names_of,
-)
+from bayplan.classic.plugins.attached_volumes import NO_NAME, VOLUME_KINDS, UnnamedClaim, VolumeKind, limit_of, names_of
 from bayplan.classic.plugins.failure_reasons import MAX_VOLUME_COUNT_EXCEEDED, verdict_of
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import PROCEED, FilterPlugin, Handle, Params, PreFilterPlugin, PreFilterResult, Reads

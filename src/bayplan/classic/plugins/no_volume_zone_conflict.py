@@ -13,13 +13,7 @@ from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from bayplan.plugins.csi_migration import BETA_REGION, BETA_ZONE
-from bayplan.plugins.pod_claims import (
-    WAIT_FOR_FIRST_CONSUMER,
-    PodVolumes,
-    claim_not_found,
-    class_of_claim,
-    pod_volumes,
-)
+from bayplan.plugins.pod_claims import WAIT_FOR_FIRST_CONSUMER, PodVolumes, claim_not_found, class_of_claim, pod_volumes
 from bayplan.plugins.volume_zone import volume_topologies
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.object_catalog import ObjectCatalog

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayplan.contrib.gpu_sharing.policy import (
-    MAX_CPU_MILLI,
-    MAX_GPU_MILLI,
-    GpuNodes,
-    GpuPolicy,
-    GpuSpec,
-    free_milli,
-)
+from bayplan.contrib.gpu_sharing.policy import MAX_CPU_MILLI, MAX_GPU_MILLI, GpuNodes, GpuPolicy, GpuSpec, free_milli
 from bayplan.framework.plugin import Params
 from bayplan.state.arrays import Ints
 

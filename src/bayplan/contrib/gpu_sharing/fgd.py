@@ -7,12 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bayplan.contrib.gpu_sharing.devices import tightest
-from bayplan.contrib.gpu_sharing.fragmentation import (
-    FragmentationMeasure,
-    TypicalPods,
-    read_typical_pods,
-    typical_pods,
-)
+from bayplan.contrib.gpu_sharing.fragmentation import FragmentationMeasure, TypicalPods, read_typical_pods, typical_pods
 from bayplan.contrib.gpu_sharing.policy import GpuNodes, GpuPolicy, GpuSpec
 from bayplan.contrib.gpu_sharing.requests import GPU_SIZE_MILLI, GpuRequest
 from bayplan.framework.plugin import Handle, Params

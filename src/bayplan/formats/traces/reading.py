@@ -9,15 +9,7 @@ from typing import NamedTuple
 from bayplan.base.errors import InputError
 from bayplan.formats.files import InputFile
 from bayplan.formats.trace import Trace
-from bayplan.formats.traces import (
-    alibaba_2017,
-    alibaba_2018,
-    alibaba_gpu_2020,
-    azure_2020,
-    borg_2019,
-    openb,
-    philly,
-)
+from bayplan.formats.traces import alibaba_2017, alibaba_2018, alibaba_gpu_2020, azure_2020, borg_2019, openb, philly
 from bayplan.formats.traces.reader import ReadOptions, TraceReader
 from bayplan.formats.traces.streams import read_head
 

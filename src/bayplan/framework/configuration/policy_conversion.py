@@ -19,11 +19,7 @@ from bayplan.framework.configuration.legacy_names import (
     REMOVED_PRIORITIES,
     STRATEGY_PRIORITIES,
 )
-from bayplan.framework.configuration.legacy_profiles import (
-    affinity_of_expressions,
-    label_expressions,
-    scoring_strategy,
-)
+from bayplan.framework.configuration.legacy_profiles import affinity_of_expressions, label_expressions, scoring_strategy
 
 _ALWAYS = ("SchedulingGates", "PrioritySort")
 _AFTERWARDS = ("DefaultPreemption", "DefaultBinder")

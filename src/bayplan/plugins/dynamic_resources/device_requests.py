@@ -15,13 +15,7 @@ from bayplan.objects.node import Node
 from bayplan.objects.resource import DeviceClass, DeviceRequest, DeviceSubRequest, ExactDeviceRequest, ResourceClaim
 from bayplan.plugins.dynamic_resources.capacity import fits
 from bayplan.plugins.dynamic_resources.device_use import DeviceUse
-from bayplan.plugins.dynamic_resources.pools import (
-    AllocationFailed,
-    Pool,
-    PoolDevice,
-    meets_selectors,
-    node_matches,
-)
+from bayplan.plugins.dynamic_resources.pools import AllocationFailed, Pool, PoolDevice, meets_selectors, node_matches
 from bayplan.state.object_catalog import ObjectCatalog
 
 EXACT_COUNT = "ExactCount"

@@ -8,13 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from bayplan.objects.storage import (
-    CSINode,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
-)
+from bayplan.objects.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from bayplan.plugins.node_volume_limits.csi_names import CsiNames, csi_names
 from bayplan.plugins.pod_claims import pod_volumes
 from bayplan.state.arrays import Bools, Ints

@@ -15,13 +15,7 @@ from bayplan.framework.rule import FilterRule
 from bayplan.framework.status import ERROR_BIT, SKIP, Status
 from bayplan.objects.pod import Pod
 from bayplan.objects.storage import CSIDriver, CSINode, VolumeAttachment
-from bayplan.plugins.csi_migration import (
-    DRIVERS,
-    MIGRATED,
-    TranslationError,
-    in_tree_plugin,
-    translate_inline_volume,
-)
+from bayplan.plugins.csi_migration import DRIVERS, MIGRATED, TranslationError, in_tree_plugin, translate_inline_volume
 from bayplan.plugins.node_volume_limits.attached_volumes import AttachedVolumes
 from bayplan.plugins.node_volume_limits.csi_names import CsiNames, csi_names
 from bayplan.plugins.pod_claims import PodVolumes, VolumePlugin, is_schedulable_after_claim_change, pod_volumes

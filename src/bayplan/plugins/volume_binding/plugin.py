@@ -42,11 +42,7 @@ from bayplan.plugins.pod_claims import (
     pod_volumes,
 )
 from bayplan.plugins.verdict_texts import VerdictTexts
-from bayplan.plugins.volume_binding.assumed_objects import (
-    AssumedObjects,
-    claim_for_node,
-    volume_for_claim,
-)
+from bayplan.plugins.volume_binding.assumed_objects import AssumedObjects, claim_for_node, volume_for_claim
 from bayplan.plugins.volume_binding.matching import ReachableRows, class_and_claim
 from bayplan.plugins.volume_binding.solution import REASONS, Decision, Solution, capacity_score
 from bayplan.plugins.volume_binding.solve import (
