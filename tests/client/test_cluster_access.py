@@ -8,11 +8,13 @@ import ssl
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from kubernetes.aio.config.config_exception import ConfigException
 
 from bayplan.base.errors import InputError
 from bayplan.client import cluster_access
@@ -176,11 +178,47 @@ print(json.dumps({{"apiVersion": "client.authentication.k8s.io/v1", "kind": "Exe
 
     async def run() -> list[object]:
         access = await open_access(path)
-        found: list[object] = [await access.authorization(), await access.refresh()]
+        found: list[object] = [await access.authorization(), await access.refresh(time.monotonic())]
         monkeypatch.setattr(cluster_access, "REFRESH_SECONDS", 0.0)
-        return [*found, await access.refresh(), await access.authorization()]
+        return [*found, await access.refresh(time.monotonic()), await access.authorization()]
 
     assert asyncio.run(run()) == ["Bearer 1", False, True, "Bearer 2"]
+
+
+def test_all_requests_that_were_rejected_together_use_the_refreshed_credentials(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = kubeconfig(tmp_path, {"token": "old"})
+
+    async def run() -> list[object]:
+        access = await open_access(path)
+        kubeconfig(tmp_path, {"token": "new"})
+        monkeypatch.setattr(cluster_access, "REFRESH_SECONDS", 0.0)
+        used_at = time.monotonic()
+        refreshed = [await access.refresh(used_at)]
+        monkeypatch.undo()
+        return [*refreshed, await access.refresh(used_at), await access.refresh(time.monotonic())]
+
+    assert asyncio.run(run()) == [True, True, False]
+
+
+def test_a_token_file_may_end_in_a_line_feed(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("secret\n")
+    assert opened(kubeconfig(tmp_path, {"tokenFile": "token"}))[1] == "Bearer secret"
+
+
+def test_the_token_of_a_pod_is_used_further_if_its_file_can_t_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(configuration: object) -> None:
+        raise ConfigException("Token file exists but empty.")
+
+    async def run() -> str | None:
+        access = await open_access(kubeconfig(tmp_path, {"token": "secret"}))
+        monkeypatch.setattr(access._configuration, "refresh_api_key_hook", unreadable)
+        return await access.authorization()
+
+    assert asyncio.run(run()) == "Bearer secret"
 
 
 @pytest.mark.parametrize(

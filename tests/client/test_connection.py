@@ -194,16 +194,28 @@ def test_streamed_lines_are_reassembled_and_truncated_ones_raise_connection_lost
     async def cut(request: Request) -> Response:
         return Response(b'{"a": 1}\n{"b"')
 
-    async def use(connection: ApiConnection) -> tuple[list[bytes], str]:
-        found = [line async for some in connection.stream("/lines", "", seconds=5) for line in some]
-        with pytest.raises(ConnectionLost) as lost:
-            async for _ in connection.stream("/cut", "", seconds=5):
-                pass
-        return found, str(lost.value)
+    async def aborted(request: Request) -> Response:
+        async def pieces() -> object:
+            yield b'{"a": 1}\n'
+            raise asyncio.CancelledError
 
-    found, lost = served(lambda url: kubeconfig(tmp_path, url), [Route("/lines", lines), Route("/cut", cut)], use)
+        return StreamingResponse(pieces())  # type: ignore[arg-type]
+
+    async def use(connection: ApiConnection) -> tuple[list[bytes], list[str]]:
+        found = [line async for some in connection.stream("/lines", "", seconds=5) for line in some]
+        problems = []
+        for path in ("/cut", "/aborted"):
+            with pytest.raises(ConnectionLost) as lost:
+                async for _ in connection.stream(path, "", seconds=5):
+                    pass
+            problems.append(str(lost.value))
+        return found, problems
+
+    routes = [Route("/lines", lines), Route("/cut", cut), Route("/aborted", aborted)]
+    found, problems = served(lambda url: kubeconfig(tmp_path, url), routes, use)
     assert found == [b'{"a":1}', b'{"b":2}', b'{"c":3}']
-    assert "in the middle of a line" in lost
+    # Each text is the same for equal causes, so that a reflector logs it once.
+    assert problems == ["the stream ended in the middle of a line", "unexpected EOF"]
 
 
 def test_discovery_returns_the_newest_served_version_of_each_kind(tmp_path: Path) -> None:

@@ -103,6 +103,18 @@ def test_a_refused_binding_is_reported_as_failed() -> None:
     assert engine.failed == ["n/a Bind DefaultBinder: no"]
 
 
+@pytest.mark.parametrize(
+    ("status", "want"),
+    [
+        pytest.param(403, ["POST /api/v1/namespaces/n/pods/a/binding: no"], id="a rejection is logged once a minute"),
+        pytest.param(409, [], id="a conflict is not logged"),
+    ],
+)
+def test_rejected_requests_are_logged(status: int, want: list[str], caplog: pytest.LogCaptureFixture) -> None:
+    dispatched([Bind(pod("a"), "n1"), Bind(pod("b"), "n1")], lambda *_: None, status=status)
+    assert caplog.messages == want
+
+
 def test_a_bug_while_sending_a_binding_is_reported_as_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*arguments: object, **options: object) -> None:
         raise RuntimeError("a bug")

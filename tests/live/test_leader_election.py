@@ -7,6 +7,8 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from bayplan.base.go_text.times import format_micro_time
 from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.live.leader_election import LeaderElectionOptions, LeaderElector
@@ -119,6 +121,7 @@ def test_leader_election_sends_the_recorded_requests() -> None:
     server = LeaseServer()
     leader = elector(server, "host_1")
     server.run(leader.acquire(), later(server, 1))
+    server.run(leader.announce(), later(server, 1))
     server.run(leader.renew(), later(server, 4))
     ours = [(method, f"{path}?{query}" if query else path) for method, path, query in server.requests]
     # Upstream records the event concurrently with the first renewal, so the order of both varies.
@@ -194,3 +197,19 @@ def test_expired_for_seconds_counts_from_the_end_of_the_lease() -> None:
     server.run(leader.acquire(), later(server, 1))
     server.now_ns += 20 * SECOND
     assert leader.expired_for_seconds() == 5
+
+
+def test_acquiring_the_lease_does_not_wait_for_the_event() -> None:
+    server = LeaseServer()
+    leader = elector(server, "one")
+    assert server.run(leader.acquire(), later(server, 1))
+    assert (leader.leads, server.events) == (True, [])
+    assert server.run(leader.announce(), later(server, 1))
+    assert [event["message"] for event in server.events] == ["one became leader"]
+
+
+def test_the_reason_why_the_lease_is_unavailable_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    server = LeaseServer()
+    server.fails = True
+    assert not server.run(elector(server, "one").acquire(), later(server, 20))
+    assert caplog.messages == ["lease kube-system/kube-scheduler: connection refused"]

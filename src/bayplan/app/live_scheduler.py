@@ -167,6 +167,7 @@ class LiveScheduler:
                 await drive(elector.acquire(), leases.send, asyncio.sleep)
                 self._metrics.set_leading(name, leads=True)
                 self._print_line("leading")
+                announcing = asyncio.ensure_future(drive(elector.announce(), events.send, asyncio.sleep))
                 working = asyncio.ensure_future(self._work(main, events, feed))
                 holding = asyncio.ensure_future(self._hold(elector, leases))
                 try:
@@ -174,13 +175,15 @@ class LiveScheduler:
                     for task in done:
                         task.result()
                 finally:
-                    for task in (working, holding):
+                    for task in (announcing, working, holding):
                         task.cancel()
-                    await asyncio.gather(working, holding, return_exceptions=True)
+                    await asyncio.gather(announcing, working, holding, return_exceptions=True)
             finally:
                 self._metrics.set_leading(name, leads=False)
                 if elector.leads:
-                    await drive(elector.release(), leases.send, asyncio.sleep)
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(options.renew_deadline_seconds):
+                            await drive(elector.release(), leases.send, asyncio.sleep)
 
     async def _hold(self, elector: LeaderElector, leases: ApiConnection) -> None:
         """Renew the lease; return when it is lost."""

@@ -27,6 +27,7 @@ REFRESH_SECONDS = 10.0
 
 _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
 _LOGGER = "kubernetes.aio.config.kube_config"
+_log = logging.getLogger("bayplan.client")
 
 
 class ClusterAccess:
@@ -49,7 +50,7 @@ class ClusterAccess:
         self._kubeconfig = kubeconfig
         self._context = context
         self._configuration: Configuration | None = None
-        self._loaded_at = 0.0
+        self._loaded_at = self._tried_at = 0.0
         self._loading = asyncio.Lock()
 
     async def load(self) -> None:
@@ -118,7 +119,7 @@ class ClusterAccess:
 
     def _take(self, configuration: Configuration) -> None:
         self._configuration = configuration
-        self._loaded_at = time.monotonic()
+        self._loaded_at = self._tried_at = time.monotonic()
         self.url = configuration.host.rstrip("/")
         self.server_name = configuration.tls_server_name
         self.proxy = configuration.proxy
@@ -144,27 +145,40 @@ class ClusterAccess:
 
     async def authorization(self) -> str | None:
         """Return the Authorization header, or None if the credentials are a certificate, or there are none."""
+        from kubernetes.aio.config.config_exception import ConfigException
+
         configuration = self._configuration
         if configuration is None:
             return None
-        token: str | None = await configuration.get_api_key_with_prefix("BearerToken")
+        try:
+            token: str | None = await configuration.get_api_key_with_prefix("BearerToken")
+        except (ConfigException, OSError, ValueError) as problem:
+            # In a pod, the token is read from its file every minute. Like client-go, continue with the previous one.
+            _log.warning("the token can't be read: %s", _short(problem))
+            token = configuration.api_key.get("BearerToken")
         if token:
-            return token
+            # Files with tokens often end in a line feed, which is invalid in a header.
+            return token.strip()
         return configuration.get_basic_auth_token() if configuration.username else None
 
-    async def refresh(self) -> bool:
-        """Load the credentials again after the server rejected them; return whether they were loaded.
+    async def refresh(self, used_at: float) -> bool:
+        """Load the credentials again after the server rejected them; return whether they are newer now.
 
         They are loaded at most every `REFRESH_SECONDS`.
+
+        Args:
+            used_at: the time (`time.monotonic`) of the rejected request.
         """
         async with self._loading:
-            if time.monotonic() - self._loaded_at < REFRESH_SECONDS:
+            if self._loaded_at > used_at:
+                return True
+            if time.monotonic() - self._tried_at < REFRESH_SECONDS:
                 return False
-            self._loaded_at = time.monotonic()
+            self._tried_at = time.monotonic()
             try:
                 await self.load()
             except InputError as problem:
-                logging.getLogger("bayplan.client").warning("credentials can't be renewed: %s", problem)
+                _log.warning("credentials can't be renewed: %s", problem)
                 return False
             return True
 

@@ -155,7 +155,7 @@ class ApiConnection:
                 )
             if response.status == _UNAUTHORIZED and not renewed:
                 renewed = True
-                if await self.access.refresh():
+                if await self.access.refresh(began):
                     continue
             lost_read = response.status == NO_ANSWER and request.method == "GET" and not attempt
             if retry_after is None and not lost_read:
@@ -228,6 +228,7 @@ class ApiConnection:
             ConnectionLost: the server is unavailable, or closed the connection.
         """
         await self._wait_for_turn("GET")
+        began = self._loop.time()
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=seconds + SILENCE_SECONDS)
         url = self._url(path, query)
         try:
@@ -244,7 +245,7 @@ class ApiConnection:
                     self._observer.opened(self._host, _code(answer.status))
                 if answer.status != 200:
                     response = ApiResponse(answer.status, await _read(answer))
-                    if response.status == _UNAUTHORIZED and await self.access.refresh():
+                    if response.status == _UNAUTHORIZED and await self.access.refresh(began):
                         raise ConnectionLost("credentials were renewed")
                     raise StreamRejected(response)
                 unfinished, size = list[bytes](), 0
@@ -262,7 +263,8 @@ class ApiConnection:
                 if b"".join(unfinished).strip():
                     raise ConnectionLost("the stream ended in the middle of a line")
         except (aiohttp.ClientError, OSError, TimeoutError) as problem:
-            raise ConnectionLost(f'Get "{url}": {_describe(problem)}') from None
+            # Without the URL, whose random timeout would make each failure of an outage a new problem.
+            raise ConnectionLost(_describe(problem)) from None
 
 
 async def _read(answer: aiohttp.ClientResponse) -> bytes:
@@ -311,6 +313,8 @@ def _retry_after(answer: aiohttp.ClientResponse) -> float | None:
 def _describe(problem: Exception) -> str:
     if isinstance(problem, TimeoutError):
         return "context deadline exceeded"
+    if isinstance(problem, aiohttp.ClientPayloadError) and problem.__cause__ is not None:
+        return "unexpected EOF"
     number = getattr(getattr(problem, "os_error", problem), "errno", None)
     text = os.strerror(number) if isinstance(number, int) and number > 0 else str(problem) or type(problem).__name__
     return text[:1].lower() + text[1:]

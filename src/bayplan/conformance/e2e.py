@@ -222,6 +222,7 @@ class E2eRun:
 
     def _lead(self, scheduler: Scheduler) -> Steps:
         yield from self._elector.acquire()
+        yield from self._elector.announce()
         self._scheduler = scheduler
         yield from self._elector.renew()
 

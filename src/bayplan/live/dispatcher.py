@@ -7,16 +7,24 @@ connections, as in upstream, so that neither waits for the other's rate limit.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Protocol
 
 from bayplan.client.action_executor import ActionExecutor, Engine
 from bayplan.client.connection import ApiConnection
-from bayplan.client.requests import ApiRequest, ApiResponse
+from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
 from bayplan.client.volume_writes import Objects
 from bayplan.engine.actions import Action
 
 TICK_SECONDS = 10.0
+LOG_SECONDS = 60.0
+"""Minimum interval between log lines about rejected requests of the same method and status."""
+
+_EXPECTED = (404, 409)
+"""The object was deleted or changed in the meantime, which happens in every cluster."""
+
+_log = logging.getLogger("bayplan.scheduler")
 
 
 class GenerationalEngine(Engine, Protocol):
@@ -59,6 +67,7 @@ class Dispatcher:
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_closed = False
         self._is_awake = False
+        self._logged_at: dict[tuple[str, int, bool], float] = {}
         self.executor = ActionExecutor(self, objects, host_name=host_name, now_ns=now_ns)
         self._ticker = self._loop.create_task(self._tick())
 
@@ -106,7 +115,18 @@ class Dispatcher:
     async def _send(
         self, connection: ApiConnection, request: ApiRequest, answer: Callable[[ApiResponse], None]
     ) -> None:
-        answer(await connection.send(request))
+        response = await connection.send(request)
+        if not response.ok and response.status not in _EXPECTED:
+            self._log_rejection(request, response, is_event=connection is self._events)
+        answer(response)
+
+    def _log_rejection(self, request: ApiRequest, response: ApiResponse, *, is_event: bool) -> None:
+        key, now = (request.method, response.status, is_event), self._loop.time()
+        if now - self._logged_at.get(key, -LOG_SECONDS) >= LOG_SECONDS:
+            self._logged_at[key] = now
+            # Without a response, the message has method and URL.
+            what = "" if response.status == NO_ANSWER else f"{request.method} {request.path}: "
+            _log.warning("%s%s", what, response.message)
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> None:
         """Call a function after a delay; `drain` waits for it."""

@@ -7,6 +7,7 @@ kube-scheduler.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Generator, Mapping
 from typing import TypeAlias
 
@@ -21,7 +22,9 @@ JITTER_FACTOR = 1.2
 
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
 _NOT_FOUND = 404
+_CONFLICT = 409
 _encode = msgspec.json.encode
+_log = logging.getLogger("bayplan.client")
 
 Steps: TypeAlias = Generator[ApiRequest | float, ApiResponse, None]
 _Attempt: TypeAlias = Generator[ApiRequest | float, ApiResponse, bool]
@@ -83,15 +86,19 @@ class LeaderElector:
         self._document: dict[str, object] = {}
         self._observed = _LeaseSpec()
         self._observed_ns = 0
+        self._problem = ""
 
     # --- acquiring, renewing and releasing ----------------------------------------------------------------------------
 
     def acquire(self) -> Steps:
-        """Retry until the lease is acquired, then record the event."""
+        """Retry until the lease is acquired; then `announce` it."""
         retry = self.options.retry_period_seconds
         while not (yield from self._try_acquire_or_renew()):
             yield retry * (1.0 + JITTER_FACTOR * self._jitter())
         self.leads = True
+
+    def announce(self) -> Steps:
+        """Record the event about the new leader, concurrently with its work: the response may take long."""
         yield from self._record("became leader")
 
     def renew(self) -> Steps:
@@ -134,6 +141,7 @@ class LeaderElector:
         if is_holder and self._is_valid(now_ns) and (yield from self._update(_continued(wanted, self._observed))):
             return True
         response = yield self._get()
+        self._log_failure(response)
         if response.status == _NOT_FOUND:
             return (yield from self._create(wanted))
         if not response.ok:
@@ -170,6 +178,14 @@ class LeaderElector:
         self._observed_ns = self._now_ns()
         self.holder = spec.holder_identity or ""
 
+    def _log_failure(self, response: ApiResponse) -> None:
+        """Log why the lease can't be read or written, unless that is known already."""
+        problem = "" if response.ok or response.status in (_NOT_FOUND, _CONFLICT) else response.message
+        if problem and problem != self._problem:
+            options = self.options
+            _log.warning("lease %s/%s: %s", options.resource_namespace, options.resource_name, problem)
+        self._problem = problem
+
     # --- requests -----------------------------------------------------------------------------------------------------
 
     def _get(self) -> ApiRequest:
@@ -188,6 +204,7 @@ class LeaderElector:
 
     def _write(self, request: ApiRequest, spec: _LeaseSpec) -> _Attempt:
         response = yield request
+        self._log_failure(response)
         if not response.ok:
             return False
         self._document = msgspec.json.decode(response.body, type=dict[str, object])
