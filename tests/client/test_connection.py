@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from bayplan.base.errors import InputError
 from bayplan.client.cluster_access import open_access
-from bayplan.client.connection import ApiConnection, ConnectionLost, StreamRejected
+from bayplan.client.connection import MAX_CONNECTIONS, ApiConnection, ConnectionLost, StreamRejected
 from bayplan.client.discovery import served_paths
 from bayplan.client.reflector import Change, Reflector
 from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
@@ -180,6 +180,27 @@ def test_a_response_with_retry_after_is_retried(tmp_path: Path, status: int) -> 
 
     response = served(lambda url: kubeconfig(tmp_path, url), [Route("/busy", busy, methods=["POST"])], use)
     assert (response.status, asked) == (200, ["tests/1.0"] * 4)
+
+
+def test_slow_requests_do_not_delay_others(tmp_path: Path) -> None:
+    async def slow(request: Request) -> Response:
+        await asyncio.sleep(1)
+        return JSONResponse({})
+
+    async def quick(request: Request) -> Response:
+        return JSONResponse({})
+
+    async def use(connection: ApiConnection) -> float:
+        began = asyncio.get_running_loop().time()
+        waiting = [asyncio.ensure_future(connection.send(ApiRequest("GET", "/slow"))) for _ in range(MAX_CONNECTIONS)]
+        await asyncio.sleep(0)
+        await connection.send(ApiRequest("GET", "/quick"))
+        seconds = asyncio.get_running_loop().time() - began
+        await asyncio.gather(*waiting)
+        return seconds
+
+    routes = [Route("/slow", slow), Route("/quick", quick)]
+    assert served(lambda url: kubeconfig(tmp_path, url), routes, use) < 0.9
 
 
 def test_streamed_lines_are_reassembled_and_truncated_ones_raise_connection_lost(tmp_path: Path) -> None:

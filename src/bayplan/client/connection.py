@@ -33,6 +33,11 @@ MAX_LINE_BYTES = 32 << 20
 """Maximum size of a line in a stream, which contains one object. etcd limits objects to 1.5 MB."""
 
 MAX_CONNECTIONS = 32
+"""Maximum number of concurrent requests that were sent less than `SLOW_SECONDS` ago."""
+
+SLOW_SECONDS = 0.25
+"""A request that takes longer leaves its place to another: slow webhooks for one object must not delay the others."""
+
 MAX_THROTTLED = 10
 """Maximum number of retries after responses with `Retry-After`; the last such response is returned to the caller."""
 
@@ -109,7 +114,8 @@ class ApiConnection:
         self._loop = asyncio.get_running_loop()
         self._limiter = TokenBucket(qps, burst, self._loop.time())
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60, socket_factory=_socket)
-        # Streams have a connection each. Requests share a limited number, so that a burst does not open thousands.
+        # Streams and slow requests have a connection each. Others share a limited number, so that a burst does not open
+        # thousands.
         self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
         self._session = aiohttp.ClientSession(
             connector=connector,
@@ -145,7 +151,7 @@ class ApiConnection:
         renewed = False
         for attempt in range(MAX_THROTTLED + 1):
             await self._wait_for_turn(request.method)
-            async with self._slots:
+            async with _Slot(self._slots):
                 began = self._loop.time()
                 response, retry_after = await self._send_once(request)
             if self._observer is not None:
@@ -265,6 +271,27 @@ class ApiConnection:
         except (aiohttp.ClientError, OSError, TimeoutError) as problem:
             # Without the URL, whose random timeout would make each failure of an outage a new problem.
             raise ConnectionLost(_describe(problem)) from None
+
+
+class _Slot:
+    """The place of a request among the concurrent ones, until the response arrives or the request is slow."""
+
+    def __init__(self, slots: asyncio.Semaphore) -> None:
+        self._slots = slots
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def __aenter__(self) -> None:
+        await self._slots.acquire()
+        self._timer = asyncio.get_running_loop().call_later(SLOW_SECONDS, self._leave)
+
+    async def __aexit__(self, *problem: object) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            self._slots.release()
 
 
 async def _read(answer: aiohttp.ClientResponse) -> bytes:

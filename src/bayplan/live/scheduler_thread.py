@@ -22,7 +22,7 @@ from bayplan.cluster.watched_kinds import WATCHED_KINDS
 from bayplan.engine.actions import Action, Bind, CycleReport
 from bayplan.engine.scheduler import Scheduler
 from bayplan.live.decision_store import DecisionStore
-from bayplan.live.engine_calls import EngineCalls
+from bayplan.live.engine_calls import EngineCalls, has_backlog
 from bayplan.live.engine_recovery import EngineRecovery, prepare, quarantine_unfinished_cycle, refill
 from bayplan.live.engine_status import CycleMeter, EngineStatus, status_of
 from bayplan.live.object_mirror import Change, ObjectMirror
@@ -35,9 +35,6 @@ T = TypeVar("T")
 SLICE_CYCLES = 64
 SLICE_SECONDS = 0.005
 """The maximum time and number of cycles between two checks of the inbox."""
-
-MAX_PENDING_BINDINGS = 2000
-"""Maximum number of unconfirmed bindings. At this number no cycle starts, which keeps the queue of requests short."""
 
 PUBLISH_SECONDS = 0.05
 DRAIN_SECONDS = 2.0
@@ -293,7 +290,7 @@ class SchedulerThread:
         )
 
     def _may_schedule(self, now_ns: int) -> bool:
-        if self._successor is not None or len(self._scheduler.bindings.pending) >= MAX_PENDING_BINDINGS:
+        if self._successor is not None or has_backlog(self._scheduler):
             return False
         return not self.clock.paused or bool(self._steps) or now_ns == self._instant_ns
 
