@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -52,10 +53,15 @@ def test_a_failed_health_check_is_reported() -> None:
     }
 
 
+def test_probes_succeed_without_standard_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    assert asked(["livez"]) == {"livez": (200, "ok")}
+
+
 def test_an_address_in_use_is_refused() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(InputError, match="address already in use"):
+        with pytest.raises(InputError, match="got 127.0.0.1 port [0-9]+: address already in use; try"):
             HealthServer({}, bytes, listen="127.0.0.1", port=port)
 
 

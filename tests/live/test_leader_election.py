@@ -211,5 +211,12 @@ def test_acquiring_the_lease_does_not_wait_for_the_event() -> None:
 def test_the_reason_why_the_lease_is_unavailable_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     server = LeaseServer()
     server.fails = True
-    assert not server.run(elector(server, "one").acquire(), later(server, 20))
+    leader = elector(server, "one")
+    steps = leader.acquire()
+    assert not server.run(steps, later(server, 20))
     assert caplog.messages == ["lease kube-system/kube-scheduler: connection refused"]
+    server.fails = False
+    assert server.run(steps, later(server, 20))
+    server.fails = True
+    server.run(leader.renew(), later(server, 20))
+    assert caplog.messages == ["lease kube-system/kube-scheduler: connection refused"] * 2

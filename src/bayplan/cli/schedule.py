@@ -10,6 +10,7 @@ import typer
 from bayplan.app.mode import Mode
 from bayplan.base.errors import InputError
 from bayplan.base.output_paths import check_output_file
+from bayplan.base.standard_output import discard_output
 from bayplan.cli.server_options import DEFAULT_PLUGIN_DEADLINE, PluginDeadline
 from bayplan.cli.simulation_options import (
     AlgorithmProvider,
@@ -141,4 +142,10 @@ def _compare(options: "LiveOptions", report: Path | None) -> int:
 
 
 def _print_line(line: str) -> None:
-    print(line, flush=True)
+    try:
+        print(line, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError:
+        # A full disk is no reason to stop scheduling.
+        discard_output()

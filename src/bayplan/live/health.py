@@ -62,7 +62,8 @@ class HealthServer:
             family = socket.AF_INET6 if ":" in listen else socket.AF_INET
             self._socket = socket.create_server((listen, port), family=family)
         except OSError as problem:
-            got = f"{listen} port {port}: {(problem.strerror or str(problem)).lower()}"
+            reason, _, _ = (problem.strerror or str(problem)).partition(" (while attempting")
+            got = f"{listen} port {port}: {reason.lower()}"
             raise InputError(
                 "--listen and --port", got=got, wanted="an available address and port", hint="--port 0"
             ) from None
@@ -76,6 +77,8 @@ class HealthServer:
         config = uvicorn.Config(
             Starlette(routes=routes),
             http="auto" if protocol is None else protocol,
+            # Uvicorn's own configuration of logging fails if standard output is closed.
+            log_config=None,
             log_level="warning",
             access_log=False,
             lifespan="off",

@@ -141,11 +141,10 @@ class LeaderElector:
         if is_holder and self._is_valid(now_ns) and (yield from self._update(_continued(wanted, self._observed))):
             return True
         response = yield self._get()
-        self._log_failure(response)
         if response.status == _NOT_FOUND:
             return (yield from self._create(wanted))
         if not response.ok:
-            return False
+            return self._failed(response)
         lease = self._observe(response)
         is_holder = self.holder == self.identity
         if self.holder and self._is_valid(now_ns) and not is_holder:
@@ -178,13 +177,14 @@ class LeaderElector:
         self._observed_ns = self._now_ns()
         self.holder = spec.holder_identity or ""
 
-    def _log_failure(self, response: ApiResponse) -> None:
-        """Log why the lease can't be read or written, unless that is known already."""
-        problem = "" if response.ok or response.status in (_NOT_FOUND, _CONFLICT) else response.message
-        if problem and problem != self._problem:
+    def _failed(self, response: ApiResponse) -> bool:
+        """Log why the lease can't be read or written, unless that is known; return False."""
+        problem = response.message
+        if response.status != _CONFLICT and problem != self._problem:
             options = self.options
             _log.warning("lease %s/%s: %s", options.resource_namespace, options.resource_name, problem)
-        self._problem = problem
+            self._problem = problem
+        return False
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
@@ -204,9 +204,9 @@ class LeaderElector:
 
     def _write(self, request: ApiRequest, spec: _LeaseSpec) -> _Attempt:
         response = yield request
-        self._log_failure(response)
         if not response.ok:
-            return False
+            return self._failed(response)
+        self._problem = ""
         self._document = msgspec.json.decode(response.body, type=dict[str, object])
         self._see(spec)
         self.renewed_ns = self._observed_ns
