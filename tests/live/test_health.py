@@ -61,7 +61,7 @@ def test_probes_succeed_without_standard_output(monkeypatch: pytest.MonkeyPatch)
 def test_an_address_in_use_is_refused() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(InputError, match="got 127.0.0.1 port [0-9]+: address already in use; try"):
+        with pytest.raises(InputError, match=r"got 127\.0\.0\.1 port \d+: address already in use; try"):
             HealthServer({}, bytes, listen="127.0.0.1", port=port)
 
 
