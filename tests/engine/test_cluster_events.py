@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from bayplan.engine.actions import Emit
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.events import (
     ASSIGNED_POD_ADD,
@@ -157,6 +158,23 @@ def test_a_pod_bound_after_its_deletion_started_is_counted_again() -> None:
     scheduler.handle(old, ending, 1)
     scheduler.handle(ending, bound(ending, "n1"), 2)
     assert on_nodes(scheduler) == {"p": "n1"}
+
+
+@pytest.mark.parametrize("restored", [True, False], ids=["and was added again", "for good"])
+def test_a_binding_ends_although_its_node_was_deleted_meanwhile(restored: bool) -> None:
+    node = small_node("n1")
+    scheduler = start(node, pod("p").obj())
+    scheduler.schedule_one(0)
+    old = scheduler.pods["default/p"]
+    scheduler.handle(node, None, 1)
+    if restored:
+        scheduler.handle(None, node, 2)
+    [event] = scheduler.handle(old, bound(old, "n1"), 3)
+    assert isinstance(event, Emit)
+    assert (event.reason, event.note) == ("Scheduled", "Successfully assigned default/p to n1")
+    assert scheduler.bindings.pending == {}
+    assert on_nodes(scheduler) == ({"p": "n1"} if restored else {})
+    scheduler.state.check_invariants()
 
 
 # Deleted pods.

@@ -83,6 +83,10 @@ class ClusterEvents:
         if row is not None:
             state.place(state.pod_info(pod), row)
         scheduler.queue.move_all(ASSIGNED_POD_ADD, None, pod, now_ns)
+        binding = scheduler.bindings.pending.get(key)
+        if binding is not None and binding.node_name == pod.spec.node_name:
+            # The pod is no longer assumed, because its node was deleted while the pod was being bound.
+            return scheduler.bindings.succeeded(key, pod, now_ns)
         return []
 
     def _update_assigned_pod(self, old: Pod, new: Pod, key: str, now_ns: int) -> None:
