@@ -337,6 +337,18 @@ def test_deallocating_an_unused_claim_uses_the_known_resource_version() -> None:
     assert host.bodies[f"PUT {CLAIM_PATH}/status"] == {"metadata": metadata, "spec": {"a": 1}, "status": {}}
 
 
+def test_a_pod_that_can_t_be_bound_releases_its_claim() -> None:
+    refused = {f"POST {POD_PATH}/p/binding": [refusal(403)]}
+    host = Host({f"GET {CLAIM_PATH}": [FOUND], f"PUT {CLAIM_PATH}": [FOUND], **refused})
+    log = host.execute(Update(pod(), "n1", DEVICES), Bind(pod(), "n1"))
+    assert log[-2:] == [f"PATCH {CLAIM_PATH}/status", "Bind of n/p failed in DefaultBinder: no"]
+    users = [{"$patch": "delete", "uid": "uid-p"}]
+    assert host.bodies[f"PATCH {CLAIM_PATH}/status"] == {
+        "metadata": {"uid": "uid-d"},
+        "status": {"reservedFor": users},
+    }
+
+
 RESULT = DeviceRequestAllocationResult(
     request="r",
     driver="d",
@@ -414,3 +426,21 @@ def test_extended_resource_claims_are_created_and_recorded_in_the_pod_status() -
     mapping = {"containerName": "c", "resourceName": "example.com/gpu", "requestName": "container-0-request-1"}
     reported = {"requestMappings": [mapping], "resourceClaimName": "p-x"}
     assert host.bodies[f"PATCH {POD_PATH}/p/status"] == {"status": {"extendedResourceClaimStatus": reported}}
+
+
+def test_the_claim_of_extended_resources_is_deleted_if_the_pod_can_t_be_bound() -> None:
+    metadata = ObjectMeta(
+        name="p-x", namespace="n", annotations={"resource.kubernetes.io/extended-resource-claim": "true"}
+    )
+    made = ResourceClaim(metadata=metadata, status=DEVICES.status)
+    path = f"{path_of(ResourceClaim, 'n')}/p-x"
+    protected = b'{"metadata": {"name": "p-x", "finalizers": ["keep", "resource.kubernetes.io/delete-protection"]}}'
+    answers = {f"GET {path}": [ApiResponse(200, protected)], f"PUT {path}": [refusal(409), OK]}
+    host = Host({**answers, f"PUT {path}/status": [refusal(403)]})
+    log = host.execute(Update(pod(), "n1", made), Bind(pod(), "n1"))
+    assert log[2:] == [
+        *[f"GET {path}", f"PUT {path}"] * 2,
+        f"DELETE {path}",
+        "PreBind of n/p failed in DynamicResources: add allocation and reservation to claim n/p-x: no",
+    ]
+    assert host.bodies[f"PUT {path}"] == {"metadata": {"name": "p-x", "finalizers": ["keep"]}}

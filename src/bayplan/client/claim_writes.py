@@ -12,12 +12,27 @@ import msgspec
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.quoting import quote
 from bayplan.base.plain_data import Document
-from bayplan.client.requests import ApiResponse, create_request, get_request, pod_status_request, update_request
+from bayplan.client.requests import (
+    STRATEGIC_MERGE_PATCH,
+    ApiRequest,
+    ApiResponse,
+    create_request,
+    get_request,
+    path_of,
+    pod_status_request,
+    update_request,
+)
 from bayplan.client.volume_writes import Objects, Steps, member
 from bayplan.objects.kinds import encode
 from bayplan.objects.pod import Pod, PodExtendedResourceClaimStatus
 from bayplan.objects.resource import ResourceClaim
 from bayplan.plugins.dynamic_resources.claim_binding import binding_deadline_ns, binding_failed, failed_condition
+from bayplan.plugins.dynamic_resources.claim_binding import (
+    FINALIZER,
+    binding_deadline_ns,
+    binding_failed,
+    failed_condition,
+)
 from bayplan.plugins.dynamic_resources.extended_resources import ANNOTATION, mappings_of
 
 CONFLICT = 409
@@ -85,6 +100,42 @@ def write_claim(claim: ResourceClaim) -> Steps:
     return problem
 
 
+def release_claim(claim: ResourceClaim, pod: Pod) -> Steps:
+    """Undo `write_claim` for a pod that could not be bound: remove the pod from the claim's users, but keep the allocation.
+
+    The claim of a pod's extended resources is deleted. Return the error, or "".
+    """
+    if _serves_extended_resources(claim):
+        return (yield from _delete_claim(claim))
+    path = path_of(ResourceClaim, claim.metadata.namespace, claim.metadata.name, "status")
+    users = [{"$patch": "delete", "uid": pod.metadata.uid}]
+    patch = {"metadata": {"uid": claim.metadata.uid}, "status": {"reservedFor": users}}
+    response = yield ApiRequest("PATCH", path, msgspec.json.encode(patch), STRATEGIC_MERGE_PATCH)
+    return "" if response.ok else response.message
+
+
+def _delete_claim(claim: ResourceClaim) -> Steps:
+    """Remove the finalizer of a claim, and delete it."""
+    path = path_of(ResourceClaim, claim.metadata.namespace, claim.metadata.name)
+    for attempt in range(MAX_ATTEMPTS):
+        if attempt:
+            yield RETRY_SECONDS
+        response = yield get_request(claim)
+        if not response.ok:
+            return response.message
+        document = _decoded(response)
+        metadata = member(document, "metadata")
+        known = metadata.get("finalizers")
+        if isinstance(known, list):
+            metadata["finalizers"] = [name for name in known if name != FINALIZER]
+        response = yield update_request(claim, document)
+        if response.status != CONFLICT:
+            break
+    if response.ok:
+        response = yield ApiRequest("DELETE", path)
+    return "" if response.ok else response.message
+
+
 def deallocate_claim(claim: ResourceClaim) -> Steps:
     """Remove the allocation, the users and the device status of a claim, unless it was modified.
 
@@ -106,7 +157,7 @@ def record_claim_in_status(pod: Pod, claim: ResourceClaim) -> Steps:
 
     Return the error, or "".
     """
-    if claim.metadata.annotations.get(ANNOTATION) != "true":
+    if not _serves_extended_resources(claim):
         return ""
     wanted = PodExtendedResourceClaimStatus(
         request_mappings=mappings_of(pod, claim), resource_claim_name=claim.metadata.name
@@ -148,6 +199,10 @@ def wait_for_devices(claims: Sequence[ResourceClaim], objects: Objects, now_ns: 
             return "device binding timeout: context deadline exceeded"
         yield pause
         pause = min(2 * pause, MAX_POLL_SECONDS)
+
+
+def _serves_extended_resources(claim: ResourceClaim) -> bool:
+    return claim.metadata.annotations.get(ANNOTATION) == "true"
 
 
 def _decoded(response: ApiResponse) -> Document:

@@ -13,7 +13,13 @@ from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
-from bayplan.client.claim_writes import deallocate_claim, record_claim_in_status, wait_for_devices, write_claim
+from bayplan.client.claim_writes import (
+    deallocate_claim,
+    record_claim_in_status,
+    release_claim,
+    wait_for_devices,
+    write_claim,
+)
 from bayplan.client.event_recorder import PodEvent
 from bayplan.client.pod_status import disruption_condition, status_patch, unscheduled_condition
 from bayplan.client.requests import (
@@ -173,8 +179,10 @@ def _bind(group: Sequence[Action], bind: Bind, host: ExchangeHost) -> Steps:
     if problem:
         host.binding_failed(key, problem, plugin="VolumeBinding", point="PreBind")
         return
-    problem = yield from _bind_claims(bind, claims, host)
+    written: list[ResourceClaim] = []
+    problem = yield from _bind_claims(bind, claims, written, host)
     if problem:
+        yield from _release(pod, written)
         host.binding_failed(key, problem, plugin="DynamicResources", point="PreBind")
         return
     if bind.extender:
@@ -182,6 +190,7 @@ def _bind(group: Sequence[Action], bind: Bind, host: ExchangeHost) -> Steps:
         return
     response = yield binding_request(pod, bind.node_name)
     if not response.ok:
+        yield from _release(pod, written)
         host.binding_failed(key, response.message, plugin="DefaultBinder", point="Bind")
 
 
@@ -198,10 +207,15 @@ def _bind_volumes(
 
 
 def _bind_claims(
-    bind: Bind, claims: Sequence[ResourceClaim], host: ExchangeHost
+    bind: Bind, claims: Sequence[ResourceClaim], written: list[ResourceClaim], host: ExchangeHost
 ) -> Generator[ApiRequest | float, ApiResponse, str]:
+    """Write the claims, append those that the pod uses then to `written`, and wait for their devices."""
     for claim in claims:
-        problem = (yield from write_claim(claim)) or (yield from record_claim_in_status(bind.pod, claim))
+        problem = yield from write_claim(claim)
+        # A new claim may exist although its allocation could not be written.
+        if not problem or not claim.metadata.uid:
+            written.append(claim)
+        problem = problem or (yield from record_claim_in_status(bind.pod, claim))
         if problem:
             return problem
     if not any(map(is_awaited, claims)):
@@ -210,6 +224,12 @@ def _bind_claims(
     pod = bind.pod
     host.record_event(PodEvent(pod, "Normal", "BindingConditionsPending", "Scheduling", note, pod.spec.scheduler_name))
     return (yield from wait_for_devices(claims, host, host.now_ns))
+
+
+def _release(pod: Pod, written: Sequence[ResourceClaim]) -> Steps:
+    """Release the claims of a pod that could not be bound. If this fails, the pod is only retried."""
+    for claim in written:
+        yield from release_claim(claim, pod)
 
 
 def _write_status(action: SetCondition, nominated: str | None, host: ExchangeHost) -> Steps:
