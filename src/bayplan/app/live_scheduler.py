@@ -31,9 +31,8 @@ from bayplan.client.connection import ApiConnection
 from bayplan.client.exchanges import drive
 from bayplan.client.requests import USER_AGENT
 from bayplan.engine.actions import Action
-from bayplan.engine.records import RecordLevel
+from bayplan.engine.records import RecordLevel, Records
 from bayplan.live.cluster_feed import ClusterFeed, ObjectChange
-from bayplan.live.decision_store import DecisionStore, Retention
 from bayplan.live.dispatcher import Dispatcher
 from bayplan.live.health import LEADER_GRACE_SECONDS, HealthServer
 from bayplan.live.leader_election import LeaderElectionOptions, LeaderElector
@@ -221,7 +220,8 @@ class LiveScheduler:
     def _make_engine(self, dispatcher: Dispatcher) -> SchedulerThread:
         make = self.settings.factory(self._clock)
         scheduler = make()
-        scheduler.records = DecisionStore(RecordLevel.SUMMARY, Retention())
+        # Nobody reads the decisions of this process; summaries would take a gigabyte in the end.
+        scheduler.records = Records(RecordLevel.OFF)
         engine = SchedulerThread(
             scheduler, self._clock, partial(self._take_actions, dispatcher), remake=make, runner=self._runner
         )

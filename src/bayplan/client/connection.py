@@ -269,8 +269,8 @@ class ApiConnection:
                 if b"".join(unfinished).strip():
                     raise ConnectionLost("the stream ended in the middle of a line")
         except (aiohttp.ClientError, OSError, TimeoutError) as problem:
-            # Without the URL, whose random timeout would make each failure of an outage a new problem.
-            raise ConnectionLost(_describe(problem)) from None
+            # Without the query, whose random timeout would make each failure of an outage a new problem.
+            raise ConnectionLost(f"{self.access.url}: {_describe(problem)}") from None
 
 
 class _Slot:
