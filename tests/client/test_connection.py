@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shutil
+import subprocess
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -18,6 +20,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from bayplan.base.errors import InputError
+from bayplan.client import cluster_access
 from bayplan.client.cluster_access import open_access
 from bayplan.client.connection import MAX_CONNECTIONS, ApiConnection, ConnectionLost, StreamRejected
 from bayplan.client.discovery import served_paths
@@ -56,12 +59,17 @@ def connected(path: Path, use: Callable[[ApiConnection], Awaitable[T]], *, qps: 
     return asyncio.run(run())
 
 
-def served(path: Callable[[str], Path], routes: Sequence[Route], use: Callable[[ApiConnection], Awaitable[T]]) -> T:
+def served(
+    path: Callable[[str], Path],
+    routes: Sequence[Route],
+    use: Callable[[ApiConnection], Awaitable[T]],
+    **certificate: str,
+) -> T:
     """Run a server with these routes, and return the result of `use` for a connection to it."""
 
     async def run() -> T:
         server = uvicorn.Server(
-            uvicorn.Config(Starlette(routes=list(routes)), port=0, log_level="error", lifespan="off")
+            uvicorn.Config(Starlette(routes=list(routes)), port=0, log_level="error", lifespan="off", **certificate)  # type: ignore[arg-type]
         )
         serve = asyncio.ensure_future(server.serve())
         while not server.started:
@@ -181,6 +189,37 @@ def test_a_response_with_retry_after_is_retried(tmp_path: Path, status: int) -> 
 
     response = served(lambda url: kubeconfig(tmp_path, url), [Route("/busy", busy, methods=["POST"])], use)
     assert (response.status, asked) == (200, ["tests/1.0"] * 4)
+
+
+def test_rotated_certificate_authorities_are_loaded_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_access, "REFRESH_SECONDS", 0.0)
+    for name in ("old", "new"):
+        options = ("-keyout", str(tmp_path / f"{name}.key"), "-out", str(tmp_path / f"{name}.crt"))
+        command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}"]
+        command += ["-addext", "subjectAltName=IP:127.0.0.1"]
+        subprocess.run([*command, *options], check=True, capture_output=True)
+    authorities = tmp_path / "ca.crt"
+    shutil.copy(tmp_path / "old.crt", authorities)
+
+    def trusting(url: str) -> Path:
+        path = kubeconfig(tmp_path, url.replace("http://", "https://"))
+        document = yaml.safe_load(path.read_text())
+        document["clusters"][0]["cluster"]["certificate-authority"] = str(authorities)
+        path.write_text(yaml.safe_dump(document))
+        return path
+
+    async def version(request: Request) -> Response:
+        return JSONResponse({})
+
+    async def use(connection: ApiConnection) -> list[int]:
+        request = ApiRequest("POST", "/version", b"{}")
+        found = [(await connection.send(request)).status]
+        shutil.copy(tmp_path / "new.crt", authorities)
+        return [*found, *[(await connection.send(request)).status for _ in range(2)]]
+
+    certificate = {"ssl_certfile": str(tmp_path / "new.crt"), "ssl_keyfile": str(tmp_path / "new.key")}
+    routes = [Route("/version", version, methods=["POST"])]
+    assert served(trusting, routes, use, **certificate) == [NO_ANSWER, NO_ANSWER, 200]
 
 
 def test_slow_requests_do_not_delay_others(tmp_path: Path) -> None:

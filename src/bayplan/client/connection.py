@@ -181,7 +181,7 @@ class ApiConnection:
 
         Return the response, and the seconds after which to retry, or None if the server does not request that.
         """
-        url = self._url(request.path, request.query)
+        began, url = self._loop.time(), self._url(request.path, request.query)
         headers = await self._headers()
         if request.body:
             headers["Content-Type"] = request.content_type
@@ -199,8 +199,14 @@ class ApiConnection:
                 response = ApiResponse(answer.status, await _read(answer))
                 return response, _retry_after(answer)
         except (aiohttp.ClientError, OSError, TimeoutError) as problem:
+            await self._refresh_authorities(problem, began)
             method = request.method.capitalize()
             return ApiResponse(NO_ANSWER, f'{method} "{url}": {_describe(problem)}'.encode()), None
+
+    async def _refresh_authorities(self, problem: Exception, began: float) -> None:
+        """After a request with an untrusted server, load the certificate authorities again: they may have been rotated."""
+        if isinstance(problem, aiohttp.ClientConnectorCertificateError):
+            await self.access.refresh(began)
 
     def _url(self, path: str, query: str) -> URL:
         # The caller has already encoded the path and the query.
@@ -269,6 +275,7 @@ class ApiConnection:
                 if b"".join(unfinished).strip():
                     raise ConnectionLost("the stream ended in the middle of a line")
         except (aiohttp.ClientError, OSError, TimeoutError) as problem:
+            await self._refresh_authorities(problem, began)
             # Without the query, whose random timeout would make each failure of an outage a new problem.
             raise ConnectionLost(f"{self.access.url}: {_describe(problem)}") from None
 
