@@ -120,9 +120,12 @@ class SchedulerThread:
             self._runner.close()
 
     def _run(self) -> None:
-        while not self._stopping:
+        while True:
             # Reset this before the turn: a change during the turn (of the clock, too) requires another turn.
             self._is_woken = False
+            # Checked after the reset, which could otherwise hide the wake-up of `stop`.
+            if self._stopping:
+                return
             if not self.run_slice():
                 self._sleep()
 
