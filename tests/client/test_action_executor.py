@@ -56,7 +56,14 @@ class Host:
         return None
 
     def binding_failed(
-        self, key: str, message: str, *, plugin: str = "", point: str = "", generation: int | None = None
+        self,
+        key: str,
+        message: str,
+        *,
+        uid: str = "",
+        plugin: str = "",
+        point: str = "",
+        generation: int | None = None,
     ) -> None:
         self.failed.append(f"{key} {point} {plugin} {message} {generation}")
 
@@ -136,3 +143,11 @@ def test_an_internal_error_is_reported_as_a_failed_binding(monkeypatch: pytest.M
     host = Host()
     host.execute(FAILED, Bind(A, "n1"))
     assert (host.failed, host.executor.failures) == (["n/a Bind DefaultBinder internal error 7"], 1)
+
+
+def test_a_pod_does_not_wait_for_an_earlier_pod_of_the_same_name() -> None:
+    host = Host()
+    again = Pod(metadata=ObjectMeta(name="a", namespace="n", uid="another"))
+    host.execute(Bind(A, "n1"))
+    host.execute(Bind(again, "n2"))
+    assert host.asked == ["POST pods/a/binding"] * 2

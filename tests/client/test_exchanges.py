@@ -73,8 +73,8 @@ class Host:
     def record_event(self, event: PodEvent) -> None:
         self.log.append(f"event {event.reason} of {event.pod.metadata.name} by {event.controller}")
 
-    def binding_failed(self, key: str, message: str, *, plugin: str, point: str) -> None:
-        self.log.append(f"{point} of {key} failed in {plugin}: {message}")
+    def binding_failed(self, pod: Pod, message: str, *, plugin: str, point: str) -> None:
+        self.log.append(f"{point} of {pod.key} failed in {plugin}: {message}")
 
     def preemption_failed(self, pod: Pod) -> None:
         self.log.append(f"preemption for {pod.key} failed")

@@ -90,6 +90,15 @@ def test_a_failed_binding_is_undone_and_the_pod_is_requeued(how: dict[str, str],
     assert scheduler.binding_failed(P, CONFLICT, SECOND) == []
 
 
+def test_a_failed_binding_of_an_earlier_pod_of_the_same_name_is_ignored() -> None:
+    scheduler, _ = bound()
+    assert scheduler.binding_failed(P, CONFLICT, SECOND, uid="another") == []
+    assert list(scheduler.bindings.pending) == [P]
+    uid = scheduler.pods[P].metadata.uid
+    assert scheduler.binding_failed(P, CONFLICT, SECOND, uid=uid) != []
+    assert scheduler.bindings.pending == {}
+
+
 @pytest.mark.parametrize(
     ("binds_skipped_pods", "answer", "called"),
     [

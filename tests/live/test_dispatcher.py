@@ -44,7 +44,14 @@ class Engine:
         self.generation = 3
 
     def binding_failed(
-        self, key: str, message: str, *, plugin: str = "", point: str = "", generation: int | None = None
+        self,
+        key: str,
+        message: str,
+        *,
+        uid: str = "",
+        plugin: str = "",
+        point: str = "",
+        generation: int | None = None,
     ) -> None:
         self.failed.append(f"{key} {point} {plugin}: {message}")
         self.generations.append(generation)

@@ -38,7 +38,14 @@ class Engine(Protocol):
     """The engine, which gets reports of rejected requests (`bayplan.live.scheduler_thread.SchedulerThread`)."""
 
     def binding_failed(
-        self, key: str, message: str, *, plugin: str = ..., point: str = ..., generation: int | None = ...
+        self,
+        key: str,
+        message: str,
+        *,
+        uid: str = ...,
+        plugin: str = ...,
+        point: str = ...,
+        generation: int | None = ...,
     ) -> None:
         """Report that a pod could not be bound; see `bayplan.engine.scheduler.Scheduler.binding_failed`."""
         ...
@@ -106,7 +113,8 @@ class ActionExecutor:
         self._recorder = EventRecorder(host_name, now_ns)
         self._ready: deque[_Work] = deque()
         self._events: deque[_Work] = deque()
-        self._behind: dict[str, deque[_Work]] = {}
+        # By key and uid: a pod that replaces one of the same name does not wait for its predecessor.
+        self._behind: dict[tuple[str, str], deque[_Work]] = {}
         self._unwritten_events = 0
         self.on_written: Callable[[Pod], None] | None = None
         self.dropped_events = 0
@@ -132,7 +140,7 @@ class ActionExecutor:
             _log.exception("actions of the scheduler")
             for action in actions:
                 if isinstance(action, Bind):
-                    host.report_internal_error(action.pod.key)
+                    host.report_internal_error(action.pod)
             return
         self._ready.extend(_Work(each.pod, each.steps, each.is_binding, generation) for each in exchanges)
 
@@ -167,11 +175,12 @@ class ActionExecutor:
     def _begin(self, work: _Work) -> None:
         """Start an exchange, or queue it behind the exchange of its pod that is in progress."""
         assert work.pod is not None
-        behind = self._behind.get(work.pod.key)
+        identity = _identity(work.pod)
+        behind = self._behind.get(identity)
         if behind is not None:
             behind.append(work)
             return
-        self._behind[work.pod.key] = deque()
+        self._behind[identity] = deque()
         self._drive(work, None)
 
     def _drive(self, work: _Work, response: ApiResponse | None) -> None:
@@ -192,7 +201,7 @@ class ActionExecutor:
             self.failures += 1
             _log.exception("an exchange about %s", work.pod.key if work.pod is not None else "an event")
             if work.is_binding and work.pod is not None:
-                _Outcomes(self, work.generation).report_internal_error(work.pod.key)
+                _Outcomes(self, work.generation).report_internal_error(work.pod)
             self._ended(work)
             return
         self._channel.call_later(step, partial(resume, None))
@@ -202,7 +211,7 @@ class ActionExecutor:
         if pod is None:
             self._unwritten_events -= 1
             return
-        behind = self._behind.pop(pod.key)
+        behind = self._behind.pop(_identity(pod))
         if behind:
             self._ready.extendleft(reversed(behind))
             self._channel.wake()
@@ -244,9 +253,11 @@ class _Outcomes:
         """Queue an event."""
         self._executor._record(event)
 
-    def binding_failed(self, key: str, message: str, *, plugin: str, point: str) -> None:
+    def binding_failed(self, pod: Pod, message: str, *, plugin: str, point: str) -> None:
         """Report that a pod could not be bound. The engine ignores it if the scheduler was replaced in the meantime."""
-        self._executor.engine.binding_failed(key, message, plugin=plugin, point=point, generation=self._generation)
+        self._executor.engine.binding_failed(
+            pod.key, message, uid=pod.metadata.uid, plugin=plugin, point=point, generation=self._generation
+        )
 
     def preemption_failed(self, pod: Pod) -> None:
         """Report that victims could not be evicted.
@@ -255,9 +266,13 @@ class _Outcomes:
         """
         self._executor.engine.preemption_failed(pod, generation=self._generation)
 
-    def report_internal_error(self, key: str) -> None:
+    def report_internal_error(self, pod: Pod) -> None:
         """Report that a binding failed because of a bug in Bayplan, so that the pod does not wait forever."""
-        self.binding_failed(key, "internal error", plugin="DefaultBinder", point="Bind")
+        self.binding_failed(pod, "internal error", plugin="DefaultBinder", point="Bind")
+
+
+def _identity(pod: Pod) -> tuple[str, str]:
+    return pod.key, pod.metadata.uid
 
 
 def _recorded(recording: EventRecording) -> Steps:

@@ -57,7 +57,7 @@ class ExchangeHost(Objects, Protocol):
         """Record an event."""
         ...
 
-    def binding_failed(self, key: str, message: str, *, plugin: str, point: str) -> None:
+    def binding_failed(self, pod: Pod, message: str, *, plugin: str, point: str) -> None:
         """Handle a failed binding; see `bayplan.engine.scheduler.Scheduler.binding_failed`."""
         ...
 
@@ -164,7 +164,7 @@ def _pod_event(emitted: Emit, controller: str) -> PodEvent:
 
 def _bind(group: Sequence[Action], bind: Bind, host: ExchangeHost) -> Steps:
     """Write the nomination and the objects that the pod needs, wait until these are ready, and bind the pod."""
-    pod, key = bind.pod, bind.pod.key
+    pod = bind.pod
     volumes: list[WrittenItem] = []
     claims: list[ResourceClaim] = []
     for action in group:
@@ -177,13 +177,13 @@ def _bind(group: Sequence[Action], bind: Bind, host: ExchangeHost) -> Steps:
             volumes.append(WrittenItem(action.item))
     problem = yield from _bind_volumes(bind, volumes, host)
     if problem:
-        host.binding_failed(key, problem, plugin="VolumeBinding", point="PreBind")
+        host.binding_failed(pod, problem, plugin="VolumeBinding", point="PreBind")
         return
     written: list[ResourceClaim] = []
     problem = yield from _bind_claims(bind, claims, written, host)
     if problem:
         yield from _release(pod, written)
-        host.binding_failed(key, problem, plugin="DynamicResources", point="PreBind")
+        host.binding_failed(pod, problem, plugin="DynamicResources", point="PreBind")
         return
     if bind.extender:
         # The extender has already bound the pod.
@@ -191,7 +191,7 @@ def _bind(group: Sequence[Action], bind: Bind, host: ExchangeHost) -> Steps:
     response = yield binding_request(pod, bind.node_name)
     if not response.ok:
         yield from _release(pod, written)
-        host.binding_failed(key, response.message, plugin="DefaultBinder", point="Bind")
+        host.binding_failed(pod, response.message, plugin="DefaultBinder", point="Bind")
 
 
 def _bind_volumes(

@@ -289,7 +289,14 @@ class Scheduler:
         return self.bindings.process_decided(now_ns)
 
     def binding_failed(
-        self, key: str, message: str, now_ns: int, *, plugin: str = "DefaultBinder", point: str = "Bind"
+        self,
+        key: str,
+        message: str,
+        now_ns: int,
+        *,
+        uid: str = "",
+        plugin: str = "DefaultBinder",
+        point: str = "Bind",
     ) -> list[Action]:
         """Requeue a pod that the host could not bind, or for which it could not write an update.
 
@@ -299,12 +306,14 @@ class Scheduler:
             key: the pod.
             message: the reason from the API server.
             now_ns: the time.
+            uid: the pod's uid, if another pod may have its name by now; its binding has not failed.
             plugin: the plugin that failed; `""` for an extender, whose message is used unchanged.
             point: the extension point; PreBind if an update could not be written.
         """
-        binding = self.bindings.pending.pop(key, None)
-        if binding is None:
+        binding = self.bindings.pending.get(key)
+        if binding is None or (uid and binding.queued.pod.metadata.uid != uid):
             return []
+        del self.bindings.pending[key]
         self.records.report(key, point, plugin, error(message))
         status = rejected_or_error(error(message), plugin, point) if plugin else error(message)
         return [*self.bindings.failed(binding, status, now_ns).actions, *self.bindings.process_decided(now_ns)]

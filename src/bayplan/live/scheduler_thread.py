@@ -121,9 +121,8 @@ class SchedulerThread:
 
     def _run(self) -> None:
         while True:
-            # Reset this before the turn: a change during the turn (of the clock, too) requires another turn.
+            # Reset this before the check and the turn: a change during them (of the clock, too) requires another turn.
             self._is_woken = False
-            # Checked after the reset, which could otherwise hide the wake-up of `stop`.
             if self._stopping:
                 return
             if not self.run_slice():
@@ -165,6 +164,7 @@ class SchedulerThread:
         key: str,
         message: str,
         *,
+        uid: str = "",
         plugin: str = "DefaultBinder",
         point: str = "Bind",
         generation: int | None = None,
@@ -172,7 +172,7 @@ class SchedulerThread:
         """Report that the API refused a binding, or an update before it; see `Scheduler.binding_failed`.
 
         Args:
-            key: the pod.
+            key, uid: the pod.
             message: the reason.
             plugin, point: the responsible plugin and extension point.
             generation: the generation that requested the binding; failures of earlier ones are ignored. None: the current one.
@@ -182,7 +182,7 @@ class SchedulerThread:
             if generation is None or generation == self.generation:
                 self._meter.binding_failures += 1
                 self._actions += self._scheduler.binding_failed(
-                    key, message, self.clock.now_ns(), plugin=plugin, point=point
+                    key, message, self.clock.now_ns(), uid=uid, plugin=plugin, point=point
                 )
 
         self._put(job)
