@@ -180,3 +180,29 @@ def test_drain_stops_at_its_deadline_and_later_actions_are_ignored() -> None:
         return asyncio.get_running_loop().time() - began
 
     assert asyncio.run(run()) < 2
+
+
+def test_drain_waits_for_confirmations_of_bindings_and_their_events() -> None:
+    async def run() -> None:
+        server, events = Server(), Server()
+        events.free.set()
+        dispatcher = Dispatcher(
+            cast("ApiConnection", server),
+            cast("ApiConnection", events),
+            Nothing(),
+            host_name="host",
+            now_ns=lambda: 10**18,
+        )
+        dispatcher.connect(Engine())
+        answers = iter((True, True, False))
+
+        def is_binding() -> bool:
+            answer = next(answers)
+            if not answer:
+                dispatcher.submit([Emit(pod("a"), "Normal", "Scheduled", "Binding", "note")])
+            return answer
+
+        await dispatcher.drain(5, lambda: is_binding() if not events.asked else False)
+        assert [request.partition(" ")[0] for request in events.asked] == ["POST"]
+
+    asyncio.run(run())

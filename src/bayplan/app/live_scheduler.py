@@ -34,6 +34,7 @@ from bayplan.engine.actions import Action
 from bayplan.engine.records import RecordLevel, Records
 from bayplan.live.cluster_feed import ClusterFeed, ObjectChange
 from bayplan.live.dispatcher import Dispatcher
+from bayplan.live.engine_calls import LastCalls
 from bayplan.live.health import LEADER_GRACE_SECONDS, HealthServer
 from bayplan.live.leader_election import LeaderElectionOptions, LeaderElector
 from bayplan.live.metrics import SchedulerMetrics
@@ -210,12 +211,12 @@ class LiveScheduler:
         try:
             await watch_for_sleep(self._clock)
         finally:
-            if self._lease_lost:
-                # Another process may be the leader now: send nothing more.
-                await dispatcher.drain(0.0)
-            # Stop deciding, then send the last decisions to the cluster.
+            # Stop deciding, then send the last decisions to the cluster, and the events when the cluster confirms them. If
+            # the lease was lost, another process may be the leader now: send nothing more.
+            engine.calls = LastCalls()
+            seconds = 0.0 if self._lease_lost else DRAIN_SECONDS
+            await dispatcher.drain(seconds, lambda: engine.status().pending_bindings > 0)
             await asyncio.to_thread(engine.stop)
-            await dispatcher.drain(DRAIN_SECONDS)
 
     def _make_engine(self, dispatcher: Dispatcher) -> SchedulerThread:
         make = self.settings.factory(self._clock)

@@ -18,6 +18,7 @@ from bayplan.client.volume_writes import Objects
 from bayplan.engine.actions import Action
 
 TICK_SECONDS = 10.0
+DRAIN_POLL_SECONDS = 0.05
 LOG_SECONDS = 60.0
 """Minimum interval between log lines about rejected requests of the same method and status."""
 
@@ -94,14 +95,25 @@ class Dispatcher:
             await asyncio.sleep(TICK_SECONDS)
             self.executor.tick()
 
-    async def drain(self, seconds: float) -> None:
-        """Wait for running requests, at most this many seconds; afterwards nothing more is sent."""
+    async def drain(self, seconds: float, is_binding: Callable[[], bool] = lambda: False) -> None:
+        """Wait for running requests, and as long as the engine waits for the confirmation of bindings.
+
+        Wait at most this many seconds; afterwards nothing more is sent.
+        """
         self._ticker.cancel()
         end = self._loop.time() + seconds
-        while not self.executor.is_idle and (left := end - self._loop.time()) > 0:
+        while (left := end - self._loop.time()) > 0:
+            binds = is_binding()
+            await asyncio.sleep(
+                0
+            )  # Start the tasks that a response has woken, and execute what the engine has submitted.
+            if not binds and self.executor.is_idle:
+                break
+            pause = min(left, DRAIN_POLL_SECONDS)
             if self._tasks:
-                await asyncio.wait(set(self._tasks), timeout=left, return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.sleep(0)  # Start the tasks that a response has woken.
+                await asyncio.wait(set(self._tasks), timeout=pause, return_when=asyncio.FIRST_COMPLETED)
+            else:
+                await asyncio.sleep(pause)
         self._is_closed = True
         for task in list(self._tasks):
             task.cancel()

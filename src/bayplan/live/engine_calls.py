@@ -33,3 +33,11 @@ class EngineCalls:
     ) -> list[Action]:
         """Process a change; see `Scheduler.handle`."""
         return scheduler.handle(old, new, now_ns)
+
+
+class LastCalls(EngineCalls):
+    """The calls when the process ends: changes are processed, so that bindings end with their events, but no cycle starts."""
+
+    def schedule(self, scheduler: Scheduler, now_ns: int) -> CycleReport | None:
+        """Return None, as if no pod was ready."""
+        return None
