@@ -168,8 +168,8 @@ class LiveScheduler:
                 self._metrics.set_leading(name, leads=True)
                 self._print_line("leading")
                 announcing = asyncio.ensure_future(drive(elector.announce(), events.send, asyncio.sleep))
-                working = asyncio.ensure_future(self._work(main, events, feed))
                 holding = asyncio.ensure_future(self._hold(elector, leases))
+                working = asyncio.ensure_future(self._work(main, events, feed))
                 try:
                     done, _ = await asyncio.wait((working, holding), return_when=asyncio.FIRST_COMPLETED)
                     for task in done:
