@@ -367,7 +367,7 @@ BROKEN = [
     (ForgetsFreedRows, "AttributeError in "),
     (Reserves, "binds_skipped_pods is False, so reserve() would not be called, but it returned"),
     (NoRule, "filter_rule() returned None, not a FilterRule; return super().filter_rule(...)"),
-    (NodeNoText, "expected None, a string or a Status, got False"),
+    (NodeNoText, "expected None, a reason or a Status, got False"),
 ]
 
 

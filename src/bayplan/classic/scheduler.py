@@ -177,14 +177,7 @@ class ClassicScheduler(Scheduler):
         return actions
 
     def binding_failed(
-        self,
-        key: str,
-        message: str,
-        now_ns: int,
-        *,
-        uid: str = "",
-        plugin: str = "DefaultBinder",
-        point: str = "Bind",
+        self, key: str, message: str, now_ns: int, *, uid: str = "", plugin: str = "DefaultBinder", point: str = "Bind"
     ) -> list[Action]:
         """Requeue a pod that the host could not bind; see `Scheduler.binding_failed`."""
         text = f"Binding rejected: {message}" if point == "Bind" else message

@@ -26,7 +26,6 @@ from bayplan.client.volume_writes import Objects, Steps, member
 from bayplan.objects.kinds import encode
 from bayplan.objects.pod import Pod, PodExtendedResourceClaimStatus
 from bayplan.objects.resource import ResourceClaim
-from bayplan.plugins.dynamic_resources.claim_binding import binding_deadline_ns, binding_failed, failed_condition
 from bayplan.plugins.dynamic_resources.claim_binding import (
     FINALIZER,
     binding_deadline_ns,

@@ -289,14 +289,7 @@ class Scheduler:
         return self.bindings.process_decided(now_ns)
 
     def binding_failed(
-        self,
-        key: str,
-        message: str,
-        now_ns: int,
-        *,
-        uid: str = "",
-        plugin: str = "DefaultBinder",
-        point: str = "Bind",
+        self, key: str, message: str, now_ns: int, *, uid: str = "", plugin: str = "DefaultBinder", point: str = "Bind"
     ) -> list[Action]:
         """Requeue a pod that the host could not bind, or for which it could not write an update.
 
