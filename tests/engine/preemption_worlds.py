@@ -99,7 +99,7 @@ def preempt(scheduler: Scheduler, pod: Pod) -> Preemption:
     candidates, best_nodes = list[Candidate](), list[str]()
     if shortlist is not None:
         for number, row in enumerate(shortlist.rows.tolist()):
-            victims = tuple(info.key for info in shortlist.victims[number])
+            victims = tuple(info.key for info in shortlist.victims_at(number))
             candidates.append(Candidate(names[row] or "", victims, shortlist.violations_at(number)))
         best_nodes = sorted(names[row] or "" for row in shortlist.rows[shortlist.best()].tolist())
     return Preemption(result, found, status, result.diagnosis.message(), candidates, best_nodes)

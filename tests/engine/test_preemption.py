@@ -92,7 +92,7 @@ def _victims_by_node(scheduler: Scheduler, shortlist: Shortlist) -> dict[str, tu
     names = scheduler.state.nodes.names
     return {
         names[row] or "": (
-            [info.pod.metadata.name for info in shortlist.victims[place]],
+            [info.pod.metadata.name for info in shortlist.victims_at(place)],
             shortlist.violations_at(place),
         )
         for place, row in enumerate(shortlist.rows.tolist())
@@ -170,7 +170,7 @@ def test_cached_dry_runs_match_a_new_search_after_every_change(seed: int) -> Non
         scheduler.state.check_invariants()
         compared += bool(want)
         assert found.candidates == {
-            scheduler.state.nodes.names[row] or "": tuple(info.key for info in want.victims[place])
+            scheduler.state.nodes.names[row] or "": tuple(info.key for info in want.victims_at(place))
             for place, row in enumerate(want.rows.tolist())
         }
     assert compared > 5
@@ -336,7 +336,7 @@ def test_dry_runs_of_counting_rules_match_a_cluster_without_the_victims(seed: in
         state.check_invariants()
         for place, row in enumerate(found.rows.tolist()):
             with state.trial():
-                for info in found.victims[place]:
+                for info in found.victims_at(place):
                     state.remove_pod(info.key)
                 # Without the victims, a new plan's filters accept the node.
                 assert plan_results(fresh_plan(scheduler, vip)).get("rejected") or row in feasible_of(scheduler, vip)

@@ -312,7 +312,7 @@ def _candidates(profile: Profile, pod: Pod, diagnosis: Diagnosis, cycle_state: C
         names, found = plugin.handle.cluster.nodes.names, evaluator.find_candidates(pod, cycle_state, rows, len(rows))
         for number, row in enumerate(found.rows.tolist()):
             answers[names[row] or ""] = {
-                "victims": [info.key for info in found.victims[number]],
+                "victims": [info.key for info in found.victims_at(number)],
                 "numPDBViolations": found.violations_at(number),
             }
     return answers

@@ -19,6 +19,7 @@ cdef class DryRun:
     cdef ChangedRows _changed_rows
     cdef list _found
     cdef uint8_t[::1] _known
+    cdef public object table
     cdef int64_t[:, ::1] _table
     cdef public Py_ssize_t evaluated_rows, known_rows
     cdef NominatedPods _nominated

@@ -49,7 +49,8 @@ class DryRun:
         # `_NO_VICTIMS`). `_known`: per row, 0 if nothing is cached, else `_CANDIDATE` or `_INFEASIBLE`.
         self._found: list[list[PodInfo] | Status | int | None] = []
         self._known: Any = np.zeros(0, dtype=np.uint8)
-        self._table: Any = new_table(0)
+        self.table = new_table(0)
+        self._table: Any = self.table
         self.evaluated_rows = self.known_rows = 0
         self._nominated: NominatedPods | None = None
         self._budgets: DisruptionBudgets | None = None
@@ -68,7 +69,8 @@ class DryRun:
             capacity = self._plan.state.columns.capacity
             self._found = [None] * capacity
             self._known = np.zeros(capacity, dtype=np.uint8)
-            self._table = new_table(capacity)
+            self.table = new_table(capacity)
+            self._table = self.table
         else:
             for row in changed:
                 self._known[row] = 0
@@ -96,10 +98,7 @@ class DryRun:
         chosen = chosen[:safe_count]
         if violating:
             chosen = np.concatenate((chosen, np.array(violating, dtype=np.intp)))
-        victims: list[Any] = [self._found[row] for row in chosen.tolist()]
-        return Shortlist(
-            chosen, np.asarray(self._table)[chosen], victims, partial(self._infeasible, rows, start, visited)
-        )
+        return Shortlist(chosen, chosen, self.table, self._found, partial(self._infeasible, rows, start, visited))
 
     def _infeasible(self, rows: Index, start: int, visited: int) -> list[tuple[Status, list[int]]]:
         """Return the statuses of evaluated rows that are not candidates, each with its rows."""
@@ -218,7 +217,7 @@ def find_candidates(
     """
     if not plan.state.has_pods_below(plan.priority):
         nowhere, order = rows[:0], np.concatenate((rows[start:], rows[:start]))
-        return Shortlist(nowhere, _NO_CANDIDATES, [], lambda: [(unresolvable(NO_VICTIMS), order)])
+        return Shortlist(nowhere, nowhere, _NO_CANDIDATES, [], lambda: [(unresolvable(NO_VICTIMS), order)])
     if not isinstance(plan.dry_run, DryRun):
         plan.dry_run = DryRun(plan, nominated_pods.log)
     return plan.dry_run.search(rows, start, wanted, nominated_pods(pod), budgets)

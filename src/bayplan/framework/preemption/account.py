@@ -118,7 +118,7 @@ def lost_by(shortlist: Shortlist) -> list[str]:
     """Return the criterion by which each candidate lost, in order of the shortlist; "" for the best."""
     lost = [""] * len(shortlist)
     places: Index = np.arange(len(shortlist), dtype=np.intp)
-    for criterion, values in zip(CRITERIA, shortlist.table.T, strict=True):
+    for criterion, values in zip(CRITERIA, shortlist.compared(), strict=True):
         if len(places) < 2:
             break
         best = values[places] == values[places].min()
@@ -129,7 +129,7 @@ def lost_by(shortlist: Shortlist) -> list[str]:
 
 
 def _candidate(shortlist: Shortlist, place: int, names: Sequence[str | None], lost: str) -> CandidateAccount:
-    victims = tuple(Victim(info.key, info.priority, info.started_at()) for info in shortlist.victims[place])
+    victims = tuple(Victim(info.key, info.priority, info.started_at()) for info in shortlist.victims_at(place))
     return CandidateAccount(
         names[int(shortlist.rows[place])] or "",
         victims,

@@ -184,7 +184,7 @@ class Evaluator:
         row = self._choices.pick(ties)
         return PostFilterResult(
             nominated_node_name=self._cluster.nodes.names[row] or "",
-            victims=tuple([info.key for info in shortlist.victims[shortlist.rows.tolist().index(row)]]),
+            victims=tuple([info.key for info in shortlist.victims_at(int((shortlist.rows == row).argmax()))]),
             shortlist=shortlist,
             clears_nominations=True,
         )
@@ -200,7 +200,7 @@ def call_extenders(
     names = cluster.nodes.names
     victims: Mapping[str, Victims] = {
         names[row] or "": Victims(
-            tuple(info.pod for info in shortlist.victims[number]), shortlist.violations_at(number)
+            tuple(info.pod for info in shortlist.victims_at(number)), shortlist.violations_at(number)
         )
         for number, row in enumerate(shortlist.rows.tolist())
     }

@@ -7,11 +7,11 @@ from bayplan.state.pod_info cimport PodInfo
 cpdef void fill(int64_t[:, ::1] table, Py_ssize_t place, list victims, Py_ssize_t violations) except *
 
 cdef class Shortlist:
-    cdef public object rows, table, infeasible
+    cdef public object rows, places, table, infeasible
     cdef public list victims
 
     @cython.locals(
-        table=int64_t[:, ::1], best=Py_ssize_t[::1], ties=Py_ssize_t, leader=Py_ssize_t, number=Py_ssize_t, criterion=Py_ssize_t,
-        criteria=Py_ssize_t,
+        places=Py_ssize_t[::1], table=int64_t[:, ::1], best=Py_ssize_t[::1], ties=Py_ssize_t, leader=Py_ssize_t, number=Py_ssize_t,
+        place=Py_ssize_t, criterion=Py_ssize_t, criteria=Py_ssize_t,
     )
     cpdef object best(self)

@@ -44,19 +44,22 @@ def fill(table: Any, place: int, victims: list[PodInfo], violations: int) -> Non
 
 
 class Shortlist:
-    """Candidate nodes, in the order of the search. Valid until the cluster changes. All arguments are attributes, too.
+    """Candidate nodes, in the order of the search. Valid until the cluster changes.
 
     Args:
-        rows: intp, one row per candidate.
-        table: int64[candidates, criteria], see `fill`.
-        victims: the victims of each candidate, most important first.
-        infeasible: the function that returns the statuses of the other examined nodes, each with its rows.
+        rows: intp, one row per candidate; also an attribute.
+        places: intp, the index of each candidate in the table and in the victims.
+        table: int64[places, criteria], see `fill`.
+        victims: the victims of each candidate by place, most important first.
+        infeasible: the function that returns the statuses of the other examined nodes, each with its rows; also an
+            attribute.
     """
 
     def __init__(
-        self, rows: Index, table: Ints, victims: Sequence[list[PodInfo]], infeasible: Infeasible = tuple
+        self, rows: Index, places: Index, table: Ints, victims: list[Any], infeasible: Infeasible = tuple
     ) -> None:
         self.rows = rows
+        self.places = places
         self.table = table
         self.victims = victims
         self.infeasible = infeasible
@@ -64,23 +67,33 @@ class Shortlist:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def victims_at(self, number: int) -> Sequence[PodInfo]:
+        """Return the victims of the candidate at this index, most important first."""
+        victims: Sequence[PodInfo] = self.victims[self.places[number]]
+        return victims
+
     def violations_at(self, number: int) -> int:
         """Return the number of victims of the candidate at this index that a disruption budget protects."""
-        return int(self.table[number, 0])
+        return int(self.table[self.places[number], 0])
+
+    def compared(self) -> Ints:
+        """Return int64[criteria, candidates], the values of `CRITERIA`; smaller is better."""
+        return self.table[self.places].T
 
     def best(self) -> Index:
         """Return the indexes of the candidates that are best by upstream's criteria, applied in order."""
+        places: Any = self.places
         table: Any = self.table
-        found: Index = np.empty(len(table), dtype=np.intp)
+        found: Index = np.empty(len(places), dtype=np.intp)
         best: Any = found
         ties = leader = 0
         criteria = table.shape[1]
-        for number in range(len(table)):
-            criterion = 0
-            while criterion < criteria and table[number, criterion] == table[leader, criterion]:
+        for number in range(len(places)):
+            place, criterion = places[number], 0
+            while criterion < criteria and table[place, criterion] == table[leader, criterion]:
                 criterion += 1
-            if not number or (criterion < criteria and table[number, criterion] < table[leader, criterion]):
-                leader, ties, criterion = number, 0, criteria
+            if not number or (criterion < criteria and table[place, criterion] < table[leader, criterion]):
+                leader, ties, criterion = place, 0, criteria
             if criterion == criteria:
                 best[ties] = number
                 ties += 1
@@ -93,4 +106,4 @@ def shortlist_of(found: Sequence[tuple[int, list[PodInfo], int]]) -> Shortlist:
     for place, (_, victims, violations) in enumerate(found):
         fill(table, place, victims, violations)
     rows = np.array([row for row, _, _ in found], dtype=np.intp)
-    return Shortlist(rows, table, [victims for _, victims, _ in found])
+    return Shortlist(rows, np.arange(len(found)), table, [victims for _, victims, _ in found])
