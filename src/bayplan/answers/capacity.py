@@ -25,6 +25,8 @@ from bayplan.base.counted_nouns import format_count, is_or_are
 from bayplan.base.errors import InputError
 from bayplan.engine.cycle import first_failures
 from bayplan.engine.filtered_rows import PASSES
+from bayplan.engine.first_failures import FirstFailures
+from bayplan.engine.plan import Plan
 from bayplan.framework.cycle_state import CycleState
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
@@ -359,10 +361,15 @@ def rows_with_room(trial: Trial, pod: Pod) -> Bools:
     if plan.run_pre_filter_plugins(CycleState(trial.now_ns)).status is not None:
         return nothing
     plan.refresh_filters()
+    failures = _nominated_failures(trial, plan, pod)
+    return (plan.filtered.feasible if failures is None else failures.feasible)[:count].copy()
+
+
+def _nominated_failures(trial: Trial, plan: Plan, pod: Pod) -> FirstFailures | None:
+    """Return the first failures of a pod if nominated pods count, too; None if there are none. The filters must have run."""
     lister = trial.scheduler.nominated_pods
     nominated = lister(pod)
-    feasible = first_failures(plan, nominated, lister.log).feasible if nominated else plan.filtered.feasible
-    return feasible[:count].copy()
+    return first_failures(plan, nominated, lister.log) if nominated else None
 
 
 def _reasons(trial: Trial, pod: Pod, rows: Bools) -> dict[int, tuple[str, ...]]:
@@ -381,9 +388,8 @@ def _reasons(trial: Trial, pod: Pod, rows: Bools) -> dict[int, tuple[str, ...]]:
     plan.refresh_filters()
     filtered, examined = plan.filtered, plan.filtered.examined()
     first, lasting = filtered.first_failures(), filtered.first_failures(LOAD)
-    lister = trial.scheduler.nominated_pods
-    nominated = lister(pod)
-    overrides = first_failures(plan, nominated, lister.log).overrides if nominated else {}
+    failures = _nominated_failures(trial, plan, pod)
+    overrides = {} if failures is None else failures.overrides
     volumes = placed_volumes(pod, trial.catalog, [node for node in trial.state.nodes.nodes if node is not None])
     known: dict[int, tuple[str, ...]] = {}
     found: dict[int, tuple[str, ...]] = {}

@@ -221,7 +221,7 @@ class LiveScheduler:
     def _make_engine(self, dispatcher: Dispatcher) -> SchedulerThread:
         make = self.settings.factory(self._clock)
         scheduler = make()
-        # Nobody reads the decisions of this process; summaries would take a gigabyte in the end.
+        # Nothing reads the decisions of this process, and their summaries would take up to a gigabyte.
         scheduler.records = Records(RecordLevel.OFF)
         engine = SchedulerThread(
             scheduler, self._clock, partial(self._take_actions, dispatcher), remake=make, runner=self._runner

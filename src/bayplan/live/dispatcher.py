@@ -104,9 +104,8 @@ class Dispatcher:
         end = self._loop.time() + seconds
         while (left := end - self._loop.time()) > 0:
             binds = is_binding()
-            await asyncio.sleep(
-                0
-            )  # Start the tasks that a response has woken, and execute what the engine has submitted.
+            # Start the tasks that a response has woken, and execute what the engine has submitted.
+            await asyncio.sleep(0)
             if not binds and self.executor.is_idle:
                 break
             pause = min(left, DRAIN_POLL_SECONDS)

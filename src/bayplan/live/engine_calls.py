@@ -11,7 +11,7 @@ MAX_PENDING_BINDINGS = 2000
 
 
 def has_backlog(scheduler: Scheduler) -> bool:
-    """Return whether so many bindings are pending that no cycle should start.
+    """Return whether too many bindings are pending to start another cycle.
 
     Pods with volumes or devices don't count: they may wait ten minutes for a provisioner, and others must not wait for them.
     """
