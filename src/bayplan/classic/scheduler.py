@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from bayplan.base.version import CLASSIC_KUBERNETES_VERSION
 from bayplan.classic.cycle import ClassicResult, CycleSettings, schedule_pod
@@ -54,7 +54,7 @@ class ClassicScheduler(Scheduler):
     def __init__(
         self,
         state: ClusterState,
-        profiles: Mapping[str, Profile],
+        profiles: dict[str, Profile],
         queue: ClassicQueue,
         pods: dict[str, Pod],
         *,

@@ -8,7 +8,6 @@ module only computes what the recording program adds (every filter alone, scores
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import copy
 from itertools import takewhile
 
 import numpy as np
@@ -246,9 +245,12 @@ def _has_failing_scorer(scored: Plan) -> bool:
 
 def _score_before(failing: str, plan: Plan, feasible: Bools) -> Plan:
     """Return a new plan scored by the plugins before the failing one, whose scores the recording has."""
-    profile = copy(plan.profile)
-    profile.score = tuple(takewhile(lambda entry: entry.plugin.name != failing, profile.score))
-    return score_over(Plan(profile, plan.pod, plan.state, RuleResults(plan.state), plan.specs), feasible)
+    profile, scorers = plan.profile, plan.profile.score
+    profile.score = tuple(takewhile(lambda entry: entry.plugin.name != failing, scorers))
+    try:
+        return score_over(Plan(profile, plan.pod, plan.state, RuleResults(plan.state), plan.specs), feasible)
+    finally:
+        profile.score = scorers
 
 
 def _check_kept_totals(plan: Plan, result: ScheduleResult, total: Ints) -> None:

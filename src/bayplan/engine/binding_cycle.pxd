@@ -1,17 +1,21 @@
 cimport cython
 
+from bayplan.engine.queue cimport SchedulingQueue
 from bayplan.engine.struct_layouts cimport QueuedPod
 from bayplan.framework.cycle_state cimport CycleState
+from bayplan.framework.profile cimport Profile
 
 cdef class Binding:
     cdef public QueuedPod queued
-    cdef public object profile, node_name
+    cdef public Profile profile
+    cdef public object node_name
     cdef public tuple reserve, pre_bind
     cdef public CycleState cycle_state
 
 cdef class BindingCycle:
     cdef public dict waiting, pending
     cdef public object _scheduler
+    cdef SchedulingQueue _queue
     cdef public bint _nominates_expected
 
     cpdef object begin(self, Binding binding, object now_ns)
@@ -23,4 +27,4 @@ cdef class BindingCycle:
     @cython.locals(binding=Binding)
     cpdef list succeeded(self, object key, object pod, object now_ns)
 
-cdef object _run_bind_plugins(object profile, object cycle_state, object pod, object node_name)
+cdef object _run_bind_plugins(Profile profile, object cycle_state, object pod, object node_name)

@@ -71,6 +71,7 @@ class BindingCycle:
         self.waiting: dict[str, Binding] = {}
         self.pending: dict[str, Binding] = {}
         self._scheduler = scheduler
+        self._queue = scheduler.queue
         self._nominates_expected = nominates_expected
 
     def begin(self, binding: Binding, now_ns: int) -> CycleReport:
@@ -115,7 +116,7 @@ class BindingCycle:
         pods = cycle_state.pods_to_activate
         if pods:
             cycle_state.pods_to_activate = ()
-            self._scheduler.queue.activate(pods, now_ns)
+            self._queue.activate(pods, now_ns)
 
     def _expect(self, binding: Binding) -> Sequence[Action]:
         """Return the action that nominates a pod for its node until it is bound; empty if none is needed."""
@@ -129,7 +130,7 @@ class BindingCycle:
         queued, profile = binding.queued, binding.profile
         cycle_state, node_name = binding.cycle_state, binding.node_name
         scheduler, pod = self._scheduler, queued.pod
-        scheduler.queue.done(queued.uid)
+        self._queue.done(queued.uid)
         updates: list[Action] = []
         for binder in binding.pre_bind:
             try:
@@ -178,7 +179,7 @@ class BindingCycle:
 
         The pod itself waits for an event only if a plugin rejected it at Permit (`waited`).
         """
-        queue, pod, uid = self._scheduler.queue, binding.queued.pod, binding.queued.uid
+        queue, pod, uid = self._queue, binding.queued.pod, binding.queued.uid
         assumed = structs.replace(pod, spec=structs.replace(pod.spec, node_name=binding.node_name))
         self._unreserve_and_forget(binding)
         if not status.code.rejects:

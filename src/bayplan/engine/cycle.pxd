@@ -5,6 +5,7 @@ from bayplan.engine.select_host cimport NodeSampling, Sample
 from bayplan.engine.filtered_rows cimport FilteredRows
 from bayplan.engine.plan cimport Plan
 from bayplan.engine.preparation cimport PreparationOutcome
+from bayplan.framework.profile cimport Profile
 from bayplan.objects.struct_layouts cimport Pod
 from bayplan.state.cluster_state cimport ClusterState
 
@@ -29,7 +30,7 @@ cpdef object find_nodes_that_fit_pod(
 
 @cython.locals(
     state=ClusterState, nodes=Py_ssize_t, scoring=bint, wanted=Py_ssize_t, evaluated=Py_ssize_t, passes=uint8_t[::1], sample=Sample,
-    filtered=FilteredRows,
+    filtered=FilteredRows, profile=Profile,
 )
 cdef void _search_sample(
     Plan plan, object feasible, ScheduleResult result, NodeSampling sampling, Py_ssize_t count, bint may_fail

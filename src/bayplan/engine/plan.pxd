@@ -5,12 +5,14 @@ from bayplan.engine.preparation cimport PreparationOutcome, PreFilters, PreScore
 from bayplan.engine.rule_result cimport RuleResult
 from bayplan.engine.select_host cimport Sample
 from bayplan.engine.totals cimport Totals
+from bayplan.framework.profile cimport Profile
 from bayplan.state.cluster_state cimport ClusterState
 
 cdef class Plan:
     cdef public dict specs, histories
     cdef public ClusterState state
-    cdef public object profile, pod, footprint, pod_class, owned_counters, priority, failure, first_failed, dry_run
+    cdef public Profile profile
+    cdef public object pod, footprint, pod_class, owned_counters, priority, failure, first_failed, dry_run
     cdef public PreparationOutcome pre
     cdef public PreFilters pre_filters
     cdef public PreScores pre_scores

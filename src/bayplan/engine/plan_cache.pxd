@@ -1,6 +1,7 @@
 cimport cython
 
 from bayplan.engine.plan cimport Plan
+from bayplan.framework.profile cimport Profile
 from bayplan.objects.struct_layouts cimport ObjectMeta, Pod
 
 cdef class PlanCache:
@@ -10,9 +11,9 @@ cdef class PlanCache:
     cdef object _state, _budget_bytes, _probation, _remembered, _kinds, _encode
 
     @cython.locals(signature=bytes, plan=Plan, plugin=object)
-    cpdef Plan plan_for(self, object profile, Pod pod)
+    cpdef Plan plan_for(self, Profile profile, Pod pod)
     @cython.locals(plan=Plan)
-    cdef Plan _find(self, bytes signature, object profile, object pod)
+    cdef Plan _find(self, bytes signature, Profile profile, object pod)
 
 @cython.locals(metadata=ObjectMeta)
-cdef tuple _identity(object profile, Pod pod)
+cdef tuple _identity(Profile profile, Pod pod)

@@ -1,6 +1,7 @@
 cimport cython
 
 from bayplan.state.columns cimport Columns
+from bayplan.state.object_catalog cimport ObjectCatalog
 from bayplan.state.row_log cimport RowLog
 
 # Constants of the module, typed as C numbers.
@@ -14,7 +15,8 @@ cdef class PreparationOutcome:
     cdef public tuple unreached, records
 
 cdef class PreparedPlugins:
-    cdef object _state, _catalog, _reads_of
+    cdef object _state, _reads_of
+    cdef ObjectCatalog _catalog
     cdef RowLog _node_log
     cdef Columns _columns
     cdef list _plugins, _specs, _answers, _reads

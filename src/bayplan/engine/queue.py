@@ -183,10 +183,11 @@ class SchedulingQueue:
             queued.initial_attempt_ns = now_ns
         self._active.push(queued, self._sort_key(queued))
         self.incoming["active"][label] += 1
+        pod = queued.pod
         if label in (LABEL_ADD, LABEL_UPDATE) and (
-            queued.pod.status.nominated_node_name or queued.uid in self.nominator.node_by_uid
+            pod.status.nominated_node_name or queued.uid in self.nominator.node_by_uid
         ):
-            self.nominator.add(queued.pod)
+            self.nominator.add(pod)
         return True
 
     def _to_backoff(self, queued: QueuedPod, label: str) -> None:

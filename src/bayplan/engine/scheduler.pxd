@@ -9,16 +9,19 @@ from bayplan.engine.plan_cache cimport PlanCache
 from bayplan.engine.queue cimport SchedulingQueue
 from bayplan.engine.records cimport Records
 from bayplan.engine.struct_layouts cimport QueuedPod
+from bayplan.framework.profile cimport Profile
+from bayplan.framework.waiting_pods cimport WaitingPods
 from bayplan.objects.struct_layouts cimport Pod
 from bayplan.state.cluster_state cimport ClusterState
 
 cdef class Scheduler:
     cdef public ClusterState state
     cdef public PlanCache plans
-    cdef public object profiles, waiting_pods, nominated_pods, extenders
+    cdef public object nominated_pods, extenders
+    cdef public WaitingPods waiting_pods
     cdef public tuple missing_plugins
     cdef public SchedulingQueue queue
-    cdef public dict pods, assumed
+    cdef public dict profiles, pods, assumed
     cdef public Records records
     cdef public bint survives_plugins
     cdef public NodeSampling sampling
@@ -28,7 +31,7 @@ cdef class Scheduler:
 
     cpdef object handle(self, object old, object new, object now_ns)
     cpdef object schedule_one(self, object now_ns)
-    @cython.locals(plan=Plan, result=ScheduleResult, pod=Pod)
+    @cython.locals(plan=Plan, profile=Profile, result=ScheduleResult, pod=Pod)
     cpdef object _schedule(self, QueuedPod queued, object now_ns)
     @cython.locals(pod=Pod)
     cpdef bint _skip_pod_schedule(self, QueuedPod queued) except -1

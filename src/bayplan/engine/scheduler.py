@@ -5,7 +5,7 @@ It has no clock: every call passes the time. `bayplan.engine.assemble` creates o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from msgspec import structs
@@ -73,7 +73,7 @@ class Scheduler:
     def __init__(
         self,
         state: ClusterState,
-        profiles: Mapping[str, Profile],
+        profiles: dict[str, Profile],
         queue: SchedulingQueue,
         pods: dict[str, Pod],
         *,

@@ -74,7 +74,8 @@ class Sample:
                 best[ties] = row
                 ties += 1
         chosen.count = ties
-        return int(highest) if ties else -1, chosen
+        highest = int(highest) if ties else -1
+        return highest, chosen
 
 
 class NodeSampling:

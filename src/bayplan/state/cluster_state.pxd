@@ -3,11 +3,15 @@ cimport cython
 from bayplan.objects.struct_layouts cimport Pod
 from bayplan.state cimport pod_moves
 from bayplan.state.columns cimport Columns
+from bayplan.state.node_table cimport NodeTable
+from bayplan.state.object_catalog cimport ObjectCatalog
 from bayplan.state.pod_info cimport Footprint, PodClass, PodInfo
 from bayplan.state.row_log cimport RowLog
 
 cdef class ClusterState:
-    cdef public object request_gates, nodes, usage, host_ports, catalog, counters, placements
+    cdef public object request_gates, usage, host_ports, counters, placements
+    cdef public NodeTable nodes
+    cdef public ObjectCatalog catalog
     cdef public dict pods
     cdef public list pods_on
     cdef public Columns columns
@@ -28,7 +32,6 @@ cdef class ClusterState:
     cpdef void _move(self, PodInfo info, Py_ssize_t row, Py_ssize_t sign) except *
     @cython.locals(nodes=dict, alike=Py_ssize_t, as_important=Py_ssize_t)
     cpdef void shift(self, PodInfo info, Py_ssize_t row, Py_ssize_t sign) except *
-    cdef void _change_ports(self, object change, Py_ssize_t row, tuple ports) except *
     @cython.locals(info=PodInfo, row=Py_ssize_t)
     cpdef PodInfo remove_pod(self, object key)
     @cython.locals(before=Pod)

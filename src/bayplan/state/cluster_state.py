@@ -5,7 +5,6 @@ Every write is a delta; a `trial` journals its inverse. Caches of results read t
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -212,7 +211,9 @@ class ClusterState:
         if self._largest_sum >= SMALL:
             self.small &= footprint.largest < SMALL
             self._largest_sum = self._bound(self.usage[:, : self.nodes.count].ravel())
-        self._change_ports(self.host_ports.add, row, footprint.host_ports)
+        if footprint.host_ports:
+            self._undo(partial(self.host_ports.restore, row, self.host_ports.used(row)))
+            self.host_ports.add(row, footprint.host_ports)
         if self._journal is not None:
             self._journal.append(partial(self._move, info, row, -1))
 
@@ -250,14 +251,6 @@ class ClusterState:
         pod_moves.count_pod(self.columns, info, row, sign)
         self.usage_log.append(row)
 
-    def _change_ports(
-        self, change: Callable[[int, tuple[HostPort, ...]], None], row: int, ports: tuple[HostPort, ...]
-    ) -> None:
-        """Call `change`, a method of `host_ports`, with these ports of a row, and journal the ports used before."""
-        if ports:
-            self._undo(partial(self.host_ports.restore, row, self.host_ports.used(row)))
-            change(row, ports)
-
     def remove_pod(self, key: str) -> PodInfo:
         """Remove a pod from its node; return the pod's record."""
         info = self.pods[key]
@@ -265,7 +258,10 @@ class ClusterState:
         if self._journal is not None:
             self._journal.append(partial(self._put_back, info, row, list(self.pods_on[row])))
         self._move(info, row, -1)
-        self._change_ports(self.host_ports.remove, row, info.footprint.host_ports)
+        ports = info.footprint.host_ports
+        if ports:
+            self._undo(partial(self.host_ports.restore, row, self.host_ports.used(row)))
+            self.host_ports.remove(row, ports)
         return info
 
     def _put_back(self, info: PodInfo, row: int, order: list[str]) -> None:
@@ -383,7 +379,7 @@ class ClusterState:
         emptied.usage_log, emptied.node_log, emptied.pod_log = self.usage_log, self.node_log, self.pod_log
         emptied._largest_sum, emptied.small = self._largest_sum, self.small
         emptied._priorities = self._priorities
-        emptied.nodes = copy.copy(self.nodes)
+        emptied.nodes = self.nodes.copy()
         emptied.nodes.images = ImageStates()
         emptied.usage = np.zeros_like(self.usage)
         emptied.host_ports = HostPorts()

@@ -142,8 +142,8 @@ class NodeTable:
 
     def _grow(self, capacity: int) -> None:
         def wider(old: Ints) -> Ints:
-            new = np.zeros((*old.shape[:-1], capacity), dtype=old.dtype)
-            new[..., : old.shape[-1]] = old
+            new = np.zeros((*old.shape[: old.ndim - 1], capacity), dtype=old.dtype)
+            new[..., : self.capacity] = old
             return new
 
         for name in ("allocatable", "allowed_pods", "alive", "unschedulable", "taint_codes"):

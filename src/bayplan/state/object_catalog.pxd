@@ -1,1 +1,4 @@
-# No C types: the module is compiled only to make its calls faster.
+cdef class ObjectCatalog:
+    cdef public dict _objects, _versions, _written
+    cdef public list journal
+    cdef public Py_ssize_t writes

@@ -23,8 +23,6 @@ class ObjectCatalog:
         journal: the functions that undo the writes of a trial (see `ClusterState.trial`), in order; None outside trials.
     """
 
-    __slots__ = ("_objects", "_versions", "_written", "journal", "writes")
-
     REMEMBERED = 1 << 15
     """Minimum number of remembered writes per type; the maximum is twice as high."""
 

@@ -1,0 +1,3 @@
+cdef class WaitingPods:
+    cdef public dict _pods
+    cdef public list decided
