@@ -37,7 +37,7 @@ def make(level: RecordLevel = RecordLevel.OFF, *, log_limit: int = NO_LIMIT) -> 
         default_configuration(), in_tree_registry(), feature_gates=FeatureGates(), seed=1, record_level=level
     )
     state = scheduler.state
-    state.usage_log, state.node_log = RowLog(limit=log_limit), RowLog(limit=log_limit)
+    state.change_log, state.node_log = RowLog(limit=log_limit), RowLog(limit=log_limit)
     return scheduler
 
 

@@ -106,8 +106,8 @@ FAULTS = (
     Fault(
         "rules overlook that pods moved", Trial, "first_failure", "part.rule.after_changes(part.params)", "pass", moved
     ),
-    Fault("changed usage is overlooked", ChangedRows, "__init__", "plan.state.usage_log, ", "", values),
-    Fault("nominations are overlooked", ChangedRows, "__init__", ", *logs]", "]", values),
+    Fault("changed usage is overlooked", ChangedRows, "__init__", "plan.state.change_log, *logs", "*logs,", values),
+    Fault("nominations are overlooked", ChangedRows, "__init__", ", *logs)", ",)", values),
     Fault("the last change is overlooked", ChangedRows, "take", "range(count)", "range(count - 1)", values),
     Fault(
         "the row of an earlier nominee is overlooked", ChangedRows, "take", "(own_row, nominated", "(nominated", alike
@@ -137,16 +137,16 @@ FAULTS = (
         "a reader overlooks the first entry",
         LogReader,
         "take",
-        "copy_from(self._positions[number], rows",
-        "copy_from(self._positions[number] + 1, rows",
+        "copy_from(position, self",
+        "copy_from(position + 1, self",
         plans,
     ),
     Fault(
         "a reader forgets how far it was",
         LogReader,
         "take",
-        "missed += log.end - position",
-        "self._positions[number] = log.end",
+        "self._position = log.end",
+        "self._position = log.end - 1",
         plans,
     ),
     Fault(

@@ -164,8 +164,8 @@ def _lose_entries(scheduler: Scheduler, name: str, kind: type[RowLog]) -> None:
 @pytest.mark.parametrize(
     ("log", "kind"),
     [
-        pytest.param("usage_log", Forgetful, id="some placements are not noted"),
-        pytest.param("usage_log", NeverTold, id="no placement is noted"),
+        pytest.param("change_log", Forgetful, id="some placements are not noted"),
+        pytest.param("change_log", NeverTold, id="no placement is noted"),
         pytest.param("node_log", Forgetful, id="some changes of nodes are not noted"),
     ],
 )

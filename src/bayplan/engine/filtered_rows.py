@@ -40,7 +40,7 @@ class FilteredRows:
         self._state = state
         self._columns = state.columns
         self._node_log = state.node_log
-        self._changes = LogReader([state.usage_log])
+        self._changes = LogReader(state.change_log)
         self._node_position = self._capacity = -1
         self._node_names: frozenset[str] | None = None
         self._examined: Any = None

@@ -82,7 +82,7 @@ class RuleResult:
             self.incremental = not read & _OBJECTS
             self.static = self.incremental and not read & _PLACEMENTS
             state = self._state
-            self._changes = LogReader([state.node_log] if self.static else [state.node_log, state.usage_log])
+            self._changes = LogReader(state.node_log if self.static else state.change_log)
         # The rule must be bound, and run on every row.
         self._version = -1
         self._interrupted = True

@@ -38,7 +38,7 @@ class Totals:
         self._columns = state.columns
         self._filtered = filtered
         self._floor = floor
-        self._changes = LogReader([state.usage_log])
+        self._changes = LogReader(state.change_log)
         self._total: Any = self.total
         self._scratch: Any = self.total
         self._best = BestRows()

@@ -24,12 +24,12 @@ cdef class Trial:
 
 cdef class ChangedRows:
     cdef Plan _plan
-    cdef LogReader _changes
+    cdef list _readers
     cdef Py_ssize_t _own_row
     cdef object _version
 
     @cython.locals(
-        filtered=FilteredRows, all_rows=bint, part=FilterResult, own_row=Py_ssize_t, count=Py_ssize_t, changed=Py_ssize_t[::1],
+        filtered=FilteredRows, all_rows=bint, part=FilterResult, own_row=Py_ssize_t, reader=LogReader, count=Py_ssize_t,
         rows=dict, number=Py_ssize_t, row=Py_ssize_t,
     )
     cpdef list take(self, NominatedPods nominated, object version=*)

@@ -86,7 +86,7 @@ class ChangedRows:
 
     def __init__(self, plan: Plan, *logs: RowLog) -> None:
         self._plan = plan
-        self._changes = LogReader([plan.state.usage_log, *logs])
+        self._readers = [LogReader(log) for log in (plan.state.change_log, *logs)]
         self._version: Hashable = None
         self._own_row = -1
 
@@ -109,13 +109,15 @@ class ChangedRows:
                 all_rows = True
         own_row = self._own_row
         self._version, self._own_row = now, nominated.own_row
-        count = self._changes.take(len(filtered.flags))
-        if all_rows or count < 0:
-            return None
-        changed = self._changes.rows
         rows: dict[int, None] = {}
-        for number in range(count):
-            rows[changed[number]] = None
+        for reader in self._readers:
+            count = reader.take(len(filtered.flags))
+            if count < 0:
+                all_rows = True
+            for number in range(count):
+                rows[reader.rows[number]] = None
+        if all_rows:
+            return None
         # The evaluated pod's own nomination does not count on its row, but does count when the next pod is evaluated.
         for row in (own_row, nominated.own_row):
             if row >= 0:

@@ -38,10 +38,10 @@ cdef class SpreadGroups:
     cdef public int64_t[::1] parts
     cdef public uint8_t[::1] scored, by_node
     cdef dict _numbers
-    cdef LogReader _changes
+    cdef list _readers
     cdef object __weakref__
 
-    @cython.locals(count=Py_ssize_t, number=Py_ssize_t, row=Py_ssize_t)
+    @cython.locals(all_rows=bint, reader=LogReader, count=Py_ssize_t, number=Py_ssize_t, row=Py_ssize_t)
     cpdef void refresh(self, Py_ssize_t capacity, Py_ssize_t rows) except *
     @cython.locals(key=tuple, number=Py_ssize_t)
     cdef void _regroup(self, Py_ssize_t row) except *

@@ -169,21 +169,24 @@ class SpreadGroups:
         self.regrouped = 0
         self._numbers: dict[tuple[int, ...], int] = {}
         # Changed nodes, and pods if the number of pods on a node distinguishes groups.
-        self._changes = LogReader([node_log, *(table.sums.counter.log for table in tables if table.key == HOSTNAME)])
+        logs = [node_log, *(table.sums.counter.log for table in tables if table.key == HOSTNAME)]
+        self._readers = [LogReader(log) for log in logs]
 
     def refresh(self, capacity: int, rows: int) -> None:
         """Assign rows whose node or pods changed to groups again. The tables' sums must be up to date."""
-        count = self._changes.take(rows)
-        if count < 0 or capacity != len(self.of_row) or self.count > 2 * rows + MIN_GROUPS:
-            # Logs have many changes or lack some, or many groups are empty.
+        # Many groups may be empty.
+        all_rows = capacity != len(self.of_row) or self.count > 2 * rows + MIN_GROUPS
+        for reader in self._readers:
+            count = reader.take(rows)
+            all_rows = all_rows or count < 0
+            for number in range(0 if all_rows else count):
+                row = reader.rows[number]
+                self._regroup(row if row >= 0 else -1 - row)
+        if all_rows:
             self.of_row = np.zeros(capacity, dtype=np.intp)
             self.count, self._numbers = 0, {}
             for row in range(rows):
                 self._regroup(row)
-            return
-        for number in range(count):
-            row = self._changes.rows[number]
-            self._regroup(row if row >= 0 else -1 - row)
 
     def _regroup(self, row: int) -> None:
         self.regrouped += 1

@@ -15,7 +15,7 @@ cdef class ClusterState:
     cdef public dict pods
     cdef public list pods_on
     cdef public Columns columns
-    cdef public RowLog usage_log, node_log, pod_log
+    cdef public RowLog change_log, node_log, pod_log
     cdef public dict _classes, _priorities
     cdef public object _account, _largest_sum, small
     cdef object _journal, _footprints

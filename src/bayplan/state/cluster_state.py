@@ -70,7 +70,7 @@ class ClusterState:
         catalog: other objects (Namespace, Service, PersistentVolumeClaim, ...) by kind.
         placements: if recorded, the placed (1) and removed (-1) pods, as (row, footprint, 1 or -1); else None.
         small: whether all amounts and sums are at least 0 and below 2^46, so that arithmetic can't overflow.
-        usage_log: the rows where pods were added or removed.
+        change_log: the rows whose pods or node changed.
         node_log: the rows whose node was changed, added or removed.
         pod_log: the rows on which a pod got another start time, with unchanged resources (`replace_pod_version`).
     """
@@ -88,7 +88,7 @@ class ClusterState:
         self.catalog = ObjectCatalog()
         self.counters = Counters(self.nodes.capacity)
         self.placements: list[tuple[int, Footprint, int]] | None = None
-        self.usage_log = RowLog()
+        self.change_log = RowLog()
         self.node_log = RowLog()
         self.pod_log = RowLog()
         self._classes: dict[tuple[str, tuple[tuple[str, str], ...], bool], PodClass] = {}
@@ -116,7 +116,7 @@ class ClusterState:
             self.pods_on.append({})
         self._bound(self.nodes.allocatable[:, row])
         self._bind_columns()
-        self.node_log.append(row)
+        self._log_node(row)
         self._undo(lambda: self.remove_node(node.metadata.name))
         return row
 
@@ -130,7 +130,7 @@ class ClusterState:
         self._bound(self.nodes.allocatable[:, row])
         self._bind_columns()
         if _schedulable_part(old) != _schedulable_part(node):
-            self.node_log.append(row)
+            self._log_node(row)
         self._undo(lambda: self.update_node(old))
 
     def remove_node(self, name: str) -> None:
@@ -144,8 +144,12 @@ class ClusterState:
         self.nodes.remove(row)
         self.host_ports.clear(row)
         self._bind_columns()
-        self.node_log.append(row)
+        self._log_node(row)
         self._undo(lambda: self._add_again(node, tree))
+
+    def _log_node(self, row: int) -> None:
+        self.node_log.append(row)
+        self.change_log.append(row)
 
     def _add_again(self, node: Node, tree: NodeTree) -> None:
         """Undo the removal of a node; also restore the order in which nodes are visited."""
@@ -249,7 +253,7 @@ class ClusterState:
         else:
             del priorities[info.priority]
         pod_moves.count_pod(self.columns, info, row, sign)
-        self.usage_log.append(row)
+        self.change_log.append(row)
 
     def remove_pod(self, key: str) -> PodInfo:
         """Remove a pod from its node; return the pod's record."""
@@ -376,7 +380,7 @@ class ClusterState:
         emptied = ClusterState(self.request_gates, account=self._account)
         emptied.pods, emptied.pods_on, emptied.catalog = self.pods, self.pods_on, self.catalog
         emptied.counters, emptied._classes = self.counters, self._classes
-        emptied.usage_log, emptied.node_log, emptied.pod_log = self.usage_log, self.node_log, self.pod_log
+        emptied.change_log, emptied.node_log, emptied.pod_log = self.change_log, self.node_log, self.pod_log
         emptied._largest_sum, emptied.small = self._largest_sum, self.small
         emptied._priorities = self._priorities
         emptied.nodes = self.nodes.copy()

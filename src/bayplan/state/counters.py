@@ -192,7 +192,7 @@ class DomainTable:
         self.node_position = -1
         self._mask: Any = None
         self._has_mask = False
-        self._changes = LogReader([counter.log])
+        self._changes = LogReader(counter.log)
 
     def refresh(self) -> None:
         """Update the sums for the changes since the last call."""

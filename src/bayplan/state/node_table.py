@@ -14,6 +14,12 @@ from bayplan.state.resource_table import FIRST_RESOURCES, PODS
 
 FIRST_CAPACITY = 64
 
+_COPIED = (
+    *("resources", "names", "nodes", "row_of", "free_rows", "alive", "allocatable", "allowed_pods", "unschedulable"),
+    *("taint_codes", "taint_sets", "_taint_index", "images", "tree"),
+)
+"""The attributes of a `NodeTable` whose `copy` is independent."""
+
 
 class NodeTable:
     """The columns of nodes. A node has the same row as long as it exists; freed rows are reused.
@@ -155,14 +161,12 @@ class NodeTable:
     def copy(self) -> NodeTable:
         """Return an independent copy; the immutable typed nodes are shared."""
         other = NodeTable()
-        other.resources = self.resources.copy()
         other.count, other.capacity = self.count, self.capacity
-        other.names, other.nodes = self.names.copy(), self.nodes.copy()
-        other.row_of, other.free_rows = self.row_of.copy(), self.free_rows.copy()
-        other.alive, other.unschedulable = self.alive.copy(), self.unschedulable.copy()
-        other.allocatable, other.allowed_pods = self.allocatable.copy(), self.allowed_pods.copy()
-        other.taint_codes, other.taint_sets = self.taint_codes.copy(), self.taint_sets.copy()
-        other._taint_index = self._taint_index.copy()
+        for name in _COPIED:
+            setattr(other, name, getattr(self, name).copy())
         other._labels = {key: column.copy() for key, column in self._labels.items()}
-        other.images, other.tree = self.images.copy(), self.tree.copy()
         return other
+
+    def __reduce__(self) -> tuple[object, ...]:
+        names = ("count", "capacity", "_labels", *_COPIED)
+        return NodeTable, (), (None, {name: getattr(self, name) for name in names})

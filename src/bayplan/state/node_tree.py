@@ -62,6 +62,9 @@ class NodeTree:
             self._order = np.concatenate(zones)[np.argsort(rounds, kind="stable")]
         return self._order
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return NodeTree, (), (None, {"_zones": self._zones})
+
     def copy(self) -> NodeTree:
         """Return an independent copy."""
         other = NodeTree()

@@ -103,6 +103,10 @@ class ObjectCatalog:
         other.writes = self.writes
         return other
 
+    def __reduce__(self) -> tuple[object, ...]:
+        names = ("_objects", "_versions", "_written", "writes")
+        return ObjectCatalog, (), (None, {name: getattr(self, name) for name in names})
+
 
 class ObjectGroups(Generic[T]):
     """The keys of the objects of one type by group. Each look-up first applies the writes since the previous one.

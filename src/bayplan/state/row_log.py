@@ -6,7 +6,6 @@ There are no dirty flags, and nothing to clear. A reader whose position is no lo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -45,16 +44,11 @@ class RowLog:
         self._rows[length] = row
         self.end += 1
 
-    def copy_from(self, position: int, rows: Index, place: int) -> int:
-        """Copy the entries from a position (at least `start`) on into `rows` (intp), and return the place after the last.
-
-        The first one goes to `place`; `rows` must be long enough.
-        """
-        source = self._rows
-        for entry in range(position - self.start, self.end - self.start):
-            rows[place] = source[entry]
-            place += 1
-        return place
+    def copy_from(self, position: int, rows: Index) -> None:
+        """Copy the entries from a position (at least `start`) on into `rows` (intp), which must be long enough."""
+        source, first = self._rows, position - self.start
+        for number in range(self.end - position):
+            rows[number] = source[first + number]
 
     def since(self, position: int) -> list[int] | None:
         """Return the entries from a position on, with repetitions, or None if some of them have been dropped."""
@@ -79,46 +73,36 @@ FIRST_ROWS = 64
 
 
 class LogReader:
-    """One reader of several logs.
+    """One reader of a log.
 
     Attributes:
         rows: intp; its first elements, as many as `take` returned, are the new entries, with repetitions.
     """
 
-    def __init__(self, logs: Sequence[RowLog]) -> None:
-        self._logs = list(logs)
-        # By log, the position up to which it was read; -1 before the first time.
-        self._positions: Any = np.full(len(self._logs), -1, dtype=np.intp)
+    def __init__(self, log: RowLog) -> None:
+        self._log = log
+        # The position up to which the log was read; -1 before the first time.
+        self._position = -1
         self.rows: Any = np.zeros(0, dtype=np.intp)
 
     def skip(self) -> None:
         """Skip all entries that were added."""
-        for number in range(len(self._logs)):
-            log = self._logs[number]
-            self._positions[number] = log.end
+        self._position = self._log.end
 
     def take(self, limit: int) -> int:
-        """Find the entries that were added, and move to the ends of the logs; return their number (see `rows`).
+        """Find the entries that were added, and move to the end of the log; return their number (see `rows`).
 
-        Return -1 if all rows must be evaluated: some entries were dropped from the logs, there are `limit` entries or
+        Return -1 if all rows must be evaluated: some entries were dropped from the log, there are `limit` entries or
         more, or this is the first call.
         """
-        missed, reached = 0, True
-        for number in range(len(self._logs)):
-            log, position = self._logs[number], self._positions[number]
-            missed += log.end - position
-            if position < log.start:
-                reached = False
-        if reached and missed == 0:
+        log, position = self._log, self._position
+        if position == log.end:
             return 0
-        if not reached or missed >= limit:
-            self.skip()
+        self._position = log.end
+        count = log.end - position
+        if position < log.start or count >= limit:
             return -1
-        if missed > len(self.rows):
-            self.rows = np.zeros(max(missed, FIRST_ROWS), dtype=np.intp)
-        rows, found = self.rows, 0
-        for number in range(len(self._logs)):
-            log = self._logs[number]
-            found = log.copy_from(self._positions[number], rows, found)
-            self._positions[number] = log.end
-        return found
+        if count > len(self.rows):
+            self.rows = np.zeros(max(count, FIRST_ROWS), dtype=np.intp)
+        log.copy_from(position, self.rows)
+        return count

@@ -41,7 +41,7 @@ class VolumeUse:
     def refresh(self) -> Collection[int]:
         """Update all data; return the rows that may have changed."""
         rows = moved_rows(self._state, self._position)
-        self._position = self._state.usage_log.end
+        self._position = self._state.change_log.end
         for row in rows:
             self._update_row(row)
         return rows
@@ -112,8 +112,8 @@ def count_user(users: dict[K, dict[int, int]], key: K, row: int, change: int) ->
 
 
 def moved_rows(state: ClusterState, position: int) -> Collection[int]:
-    """Return the rows on which pods were added or removed since a position in the usage log; all rows for -1."""
-    logged = state.usage_log.since(position)
+    """Return the rows whose pods or node changed since a position in the change log; all rows for -1."""
+    logged = state.change_log.since(position)
     return range(len(state.pods_on)) if logged is None else dict.fromkeys(logged)
 
 

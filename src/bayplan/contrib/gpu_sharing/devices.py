@@ -53,20 +53,15 @@ class DeviceTable:
         self.counts: Ints = np.zeros(0, dtype=np.int64)
         self.models: Index = np.zeros(0, dtype=np.intp)
         self.kinds: Ints = np.zeros((0, FIRST_KINDS), dtype=np.int64)
-        self._usage_position = state.usage_log.start
-        self._node_position = state.node_log.start
+        self._position = state.change_log.start
         self._stale: set[int] = set(range(state.nodes.count))
 
     def refresh(self) -> None:
         """Recompute the rows that changed since the last call."""
         state = self.state
-        changed = state.usage_log.since(self._usage_position)
-        moved = state.node_log.since(self._node_position)
-        self._usage_position, self._node_position = state.usage_log.end, state.node_log.end
-        if changed is None or moved is None:
-            self._stale.update(range(state.nodes.count))
-        else:
-            self._stale.update(changed, moved)
+        changed = state.change_log.since(self._position)
+        self._position = state.change_log.end
+        self._stale.update(range(state.nodes.count) if changed is None else changed)
         if state.nodes.capacity > len(self.free):
             self._resize(state.nodes.capacity, self.free.shape[1])
         rows, self._stale = sorted(self._stale), set()

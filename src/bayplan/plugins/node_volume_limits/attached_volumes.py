@@ -40,7 +40,7 @@ class AttachedVolumes:
         limits: int64[capacity] per driver, `NO_LIMIT` if the node has no limit.
         rows_of: by unique name of a volume, the rows whose pods use it, each with the number of these pods.
         errors: by row, why the volumes of a pod there are unknown.
-        version: changes when rows may have changed that are not in the usage log.
+        version: changes when rows may have changed that are not in the change log.
     """
 
     def __init__(self, cluster: ClusterState) -> None:
@@ -75,7 +75,7 @@ class AttachedVolumes:
         """Apply the changes of the cluster."""
         cluster = self._cluster
         moved = moved_rows(cluster, self._position)
-        self._position = cluster.usage_log.end
+        self._position = cluster.change_log.end
         stale: dict[int, None] = {}
         if self._writes != cluster.catalog.writes or self._nodes() != self._nodes_seen:
             self._writes = cluster.catalog.writes
