@@ -326,8 +326,12 @@ class Scheduler:
         victims: tuple[str, ...] = (),
     ) -> None:
         """Record how an attempt ended."""
-        counts = (0, 0, 0, 0)
+        feasible = evaluated = ties = total = 0
         if result is not None:
-            counts = (result.feasible_nodes, result.evaluated_nodes, len(result.ties), result.total)
-        record = Record(now_ns, queued.key, queued.attempts, outcome, node, *counts, message, nominated, victims)
+            feasible, evaluated = result.feasible_nodes, result.evaluated_nodes
+            ties, total = len(result.ties), result.total
+        key, attempt = queued.key, queued.attempts
+        record = Record(
+            now_ns, key, attempt, outcome, node, feasible, evaluated, ties, total, message, nominated, victims
+        )
         self.records.add(record, plan, result)
