@@ -157,7 +157,7 @@ def find_nodes_that_fit(plan: Plan, nominated: NominatedPods, result: ClassicRes
         result.order, evaluated = sample.array(), sample.visited
         visited = visited_rows(order, sampling.next_start, evaluated)
         if len(result.order) < np.count_nonzero(feasible):
-            common.sample, common.sample_span = sample, (sampling.next_start, evaluated)
+            common.sample = sample
         sampling.advance(evaluated, len(order))
     common.feasible_nodes, common.evaluated_nodes = len(result.order), len(visited)
     common.failure = _predicate_errors(plan, result.failing[:, visited], settings)

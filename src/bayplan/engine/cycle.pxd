@@ -12,7 +12,7 @@ from bayplan.state.cluster_state cimport ClusterState
 cdef class ScheduleResult:
     cdef public Py_ssize_t row, feasible_nodes, evaluated_nodes, rejected_row
     cdef public Sample sample
-    cdef public object ties, total, rejection, sample_span, failure, diagnosis
+    cdef public object ties, total, rejection, failure, diagnosis
     cdef public object nominated_failures, extended
     cdef public Plan scored_by
     cdef public bint chose_nominated_node_alone, check_all

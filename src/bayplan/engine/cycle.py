@@ -41,7 +41,6 @@ class ScheduleResult:
         failure: why there is no node: an Error, or a rejection with `diagnosis`.
         rejected_row, rejection: the row and first failure of the pod's nominated node if filters rejected it; else -1.
         sample: the feasible rows found before the search ended early; None if it visited all nodes.
-        sample_span: the start of that search (see `NodeSampling.next_start`), and the number of nodes that it visited.
         nominated_failures: by row, the first failures that nominated pods change. Valid until the cluster changes.
         extended: the extenders' results; None if there are no extenders or the cycle did not reach them.
         check_all: whether every failing filter of a node counts, not just the first (alwaysCheckAllPredicates).
@@ -58,7 +57,6 @@ class ScheduleResult:
         self.rejected_row = -1
         self.rejection = PASSES
         self.sample: Sample | None = None
-        self.sample_span = (0, 0)
         self.failure: Status | None = None
         self.diagnosis: Diagnosis | None = None
         self.extended: ExtendedCycle | None = None
@@ -200,7 +198,7 @@ def _search_sample(
         if may_fail:
             result.failure = _first_error(plan, result, visited_rows(order, sampling.next_start, evaluated))
         if sample.count < result.feasible_nodes:
-            result.sample, result.sample_span = sample, (sampling.next_start, evaluated)
+            result.sample = sample
             result.feasible_nodes, result.evaluated_nodes = sample.count, evaluated
         # The nominated node counts as evaluated, even if the search did not visit it again.
         row = result.rejected_row
@@ -282,7 +280,7 @@ def pass_extenders(
     if passed == set(left.tolist()):
         return feasible
     if sample is not None:
-        result.sample = Sample(left)
+        result.sample = Sample(left, sample.start, sample.visited)
     return mask_of(left, len(feasible))
 
 
@@ -345,9 +343,10 @@ def diagnose(plan: Plan, result: ScheduleResult, failures: FirstFailures) -> Dia
         rejecting.update(dict.fromkeys(sorted(plan.pre.narrowed_by)))
     unknown: tuple[Status, ...] = ()
     if result.extended is not None:
-        if result.sample is not None:
+        sample = result.sample
+        if sample is not None:
             order = plan.state.nodes.tree.order(plan.state.nodes.row_of)
-            examined = mask_of(visited_rows(order[examined[order]], *result.sample_span), len(examined))
+            examined = mask_of(visited_rows(order[examined[order]], sample.start, sample.visited), len(examined))
             counts = count_failures(np.where(examined, failures.values, PASSES))
         row_of, statuses = plan.state.nodes.row_of, result.extended.statuses
         outside.update({row_of[name]: status for name, status in statuses.items() if name in row_of})

@@ -99,6 +99,7 @@ class Records:
             # PreFilter excluded the nominated node, but it was evaluated before the others.
             failures.append((result.rejected_row, result.rejection))
         overrides = tuple([(row, failure >> 16, failure & 0xFFFF) for row, failure in failures])
+        sample = result.sample
         own_ties = scored_by is not plan or result.extended is not None
         return Frame(
             keyframe,
@@ -109,7 +110,7 @@ class Records:
             tuple(map(int, result.ties)) if own_ties else None,
             None,
             result.row if result.chose_nominated_node_alone else -1,
-            None if result.sample is None else result.sample_span,
+            None if sample is None else (sample.start, sample.visited),
             None if result.extended is None else result.extended.results,
             _preemption(result),
             result.check_all,

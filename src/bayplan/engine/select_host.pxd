@@ -8,7 +8,7 @@ cpdef Py_ssize_t num_feasible_nodes_to_find(Py_ssize_t percentage, Py_ssize_t co
 
 cdef class Sample:
     cdef public Py_ssize_t[::1] rows
-    cdef public Py_ssize_t count, visited
+    cdef public Py_ssize_t count, start, visited
     cdef UnsortedRows _ties
 
     @cython.locals(

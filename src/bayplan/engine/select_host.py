@@ -42,16 +42,17 @@ class Sample:
 
     Args:
         rows: intp, the rows; also an attribute, a buffer of which `count` elements are used.
+        start, visited: the start of the search in visiting order, and the number of nodes that it visited, excluding the
+            node that ended it; also attributes.
 
     Attributes:
         count: the number of rows.
-        visited: the number of nodes that the search visited, excluding the node that ended it.
     """
 
-    def __init__(self, rows: Index) -> None:
+    def __init__(self, rows: Index, start: int = 0, visited: int = 0) -> None:
         self.rows: Any = rows
         self.count = len(rows)
-        self.visited = 0
+        self.start, self.visited = start, visited
         self._ties = UnsortedRows(np.empty(len(rows), dtype=np.intp), 0)
 
     def array(self) -> Index:
@@ -132,6 +133,7 @@ class NodeSampling:
             # The last node only shows that the search can end.
             found, visited = wanted, visited - 1
         sample.count, sample.visited = int(found), int(visited)
+        sample.start = self.next_start
         return sample
 
     def advance(self, processed: int, count: int) -> None:
