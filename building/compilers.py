@@ -116,7 +116,7 @@ class Compiler:
 
     def _build(self, source: Path, target: Path, options: Sequence[str]) -> None:
         shared = ["-bundle", "-undefined", "dynamic_lookup"] if sys.platform == "darwin" else ["-shared", "-fPIC"]
-        strip = [] if sys.platform == "darwin" or any("sanitize" in each for each in options) else []
+        strip = [] if sys.platform == "darwin" or any("sanitize" in each for each in options) else ["-s"]
         command = [*self.command, *shared, *strip, *options, str(source), "-o", str(target), "-lm"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
