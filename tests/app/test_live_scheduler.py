@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -126,6 +129,27 @@ def test_schedule_binds_pods_and_reports_events_conditions_and_metrics(tmp_path:
         assert b"[+]leaderElection ok" in ask(f"{process.url}/livez?verbose")[1]
         assert _answer_to_a_long_header(process.url).startswith(b"HTTP/1.1 431")
         assert process.end() == 0
+
+
+def test_schedule_goes_on_although_nobody_reads_its_output(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writing, b"x" * 4096)
+    os.set_blocking(writing, True)
+    with cluster(tmp_path, node("a")) as (server, kubeconfig):
+        command = [sys.executable, "-m", "bayplan", "schedule", "--kubeconfig", str(kubeconfig), "--port", "0", *ALONE]
+        with subprocess.Popen(command, stdout=writing, stderr=writing) as process:
+            try:
+                call(server, "POST", PODS, pod("p"))
+                wait_until(lambda: placed(server)["p"] == "a")
+                process.terminate()
+                assert process.wait(30) == 0
+            finally:
+                process.kill()
+    os.close(reading)
+    os.close(writing)
 
 
 def test_schedule_preempts_a_lower_priority_pod(tmp_path: Path) -> None:

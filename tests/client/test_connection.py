@@ -21,8 +21,9 @@ from starlette.routing import Route
 
 from bayplan.base.errors import InputError
 from bayplan.client import cluster_access
+from bayplan.client import connection as connection_module
 from bayplan.client.cluster_access import open_access
-from bayplan.client.connection import MAX_CONNECTIONS, ApiConnection, ConnectionLost, StreamRejected
+from bayplan.client.connection import MAX_CONNECTIONS, ApiConnection, ConnectionLost, StreamRejected, StreamSilent
 from bayplan.client.discovery import served_paths
 from bayplan.client.reflector import Change, Reflector
 from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
@@ -111,7 +112,7 @@ def test_an_unreachable_server_returns_a_no_answer_response_or_raises(tmp_path: 
     async def use(connection: ApiConnection) -> tuple[ApiResponse, str, str]:
         response = await connection.send(ApiRequest("POST", NAMESPACES, b"{}"))
         with pytest.raises(ConnectionLost) as lost:
-            async for _ in connection.stream(NAMESPACES, "watch=1", seconds=1):
+            async for _ in connection.stream(NAMESPACES, "watch=1"):
                 pass
         with pytest.raises(InputError) as refused:
             await served_paths(connection, [Namespace])
@@ -157,7 +158,7 @@ def test_a_reflector_receives_changes_from_a_real_server(tmp_path: Path) -> None
 def test_a_refused_stream_raises_stream_refused(tmp_path: Path) -> None:
     async def use(connection: ApiConnection) -> ApiResponse:
         with pytest.raises(StreamRejected) as refused:
-            async for _ in connection.stream(f"{NAMESPACES}x", "watch=1", seconds=1):
+            async for _ in connection.stream(f"{NAMESPACES}x", "watch=1"):
                 pass
         return refused.value.response
 
@@ -263,11 +264,11 @@ def test_streamed_lines_are_reassembled_and_truncated_ones_raise_connection_lost
         return StreamingResponse(pieces())  # type: ignore[arg-type]
 
     async def use(connection: ApiConnection) -> tuple[list[bytes], list[str]]:
-        found = [line async for some in connection.stream("/lines", "", seconds=5) for line in some]
+        found = [line async for some in connection.stream("/lines", "") for line in some]
         problems = []
         for path in ("/cut", "/aborted"):
             with pytest.raises(ConnectionLost) as lost:
-                async for _ in connection.stream(path, "", seconds=5):
+                async for _ in connection.stream(path, ""):
                     pass
             problems.append(str(lost.value))
         return found, problems
@@ -278,6 +279,43 @@ def test_streamed_lines_are_reassembled_and_truncated_ones_raise_connection_lost
     # Each text is the same for equal causes, so that a reflector logs it once.
     assert problems[0] == "the stream ended in the middle of a line"
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+: unexpected EOF", problems[1])
+
+
+@pytest.mark.parametrize(
+    ("patience", "want", "problem"),
+    [
+        pytest.param("SILENCE_SECONDS", StreamSilent, "no data for 0.2 s", id="of which another part responds"),
+        pytest.param("PING_AFTER_SECONDS", ConnectionLost, " does not respond", id="that does not respond to pings"),
+    ],
+)
+def test_the_stream_of_a_silent_server_is_closed(
+    patience: str, want: type[ConnectionLost], problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection_module, patience, 0.2)
+    monkeypatch.setattr(connection_module, "PING_SECONDS", 0.2)
+
+    async def hang(request: Request) -> Response:
+        await asyncio.sleep(2)
+        return JSONResponse({})
+
+    async def begin(request: Request) -> Response:
+        async def pieces() -> object:
+            yield b'{"a":1}\n'
+            await asyncio.sleep(2)
+
+        return StreamingResponse(pieces())  # type: ignore[arg-type]
+
+    async def use(connection: ApiConnection) -> tuple[ApiResponse, Exception]:
+        with pytest.raises(ConnectionLost) as lost:
+            async for _ in connection.stream("/begin", ""):
+                pass
+        return await connection.send(ApiRequest("POST", "/version", b"{}"), seconds=0.2), lost.value
+
+    routes = [Route("/version", hang, methods=["GET", "POST"]), Route("/begin", begin)]
+    response, lost = served(lambda url: kubeconfig(tmp_path, url), routes, use)
+    assert (response.status, response.message.partition(": ")[2]) == (NO_ANSWER, "context deadline exceeded")
+    assert type(lost) is want
+    assert str(lost).endswith(problem)
 
 
 def test_discovery_returns_the_newest_served_version_of_each_kind(tmp_path: Path) -> None:

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from bayplan.base.errors import InputError
 from bayplan.client import reflector as module
-from bayplan.client.connection import ApiConnection, ConnectionLost, StreamRejected
+from bayplan.client.cluster_access import ClusterAccess
+from bayplan.client.connection import ApiConnection, ConnectionLost, StreamRejected, StreamSilent
 from bayplan.client.reflector import Change, Reflector
-from bayplan.client.requests import ApiRequest, ApiResponse
+from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
 from bayplan.objects.kinds import decode_json
 from bayplan.objects.namespace import Namespace
 
@@ -42,18 +43,31 @@ REFUSED = StreamRejected(ApiResponse(403, b'{"message": "forbidden"}'))
 GONE = StreamRejected(ApiResponse(410, b'{"message": "too old"}'))
 NO_STREAMS = StreamRejected(ApiResponse(422, b'{"message": "sendInitialEvents is forbidden"}'))
 LOST = ConnectionLost("reset by peer")
+SILENT = StreamSilent("no data")
+BUSY = StreamRejected(ApiResponse(429, b'{"message": "too many requests"}'))
+TOO_LARGE = StreamRejected(ApiResponse(504, b'{"message": "Timeout: Too large resource version: 7, current: 2"}'))
 
 
 class Script:
-    """A server that answers streams and requests from lists; when the streams are used up, the last one stays silent."""
+    """A server that answers streams and requests from lists; when the streams are used up, the last one stays silent.
 
-    def __init__(self, streams: Sequence[Sequence[Line | Exception]], pages: Sequence[ApiResponse] = ()) -> None:
+    `checks` are the responses to requests for its revision; after them, the revision is never too old.
+    """
+
+    def __init__(
+        self,
+        streams: Sequence[Sequence[Line | Exception]],
+        pages: Sequence[ApiResponse] = (),
+        checks: Sequence[ApiResponse] = (),
+    ) -> None:
         self.streams = [list(stream) for stream in streams]
         self.pages = list(pages)
+        self.checks = list(checks)
+        self.access = ClusterAccess(None, None)
         self.asked: list[str] = []
         self.done = asyncio.Event()
 
-    async def stream(self, path: str, query: str, *, seconds: float) -> AsyncGenerator[list[bytes], None]:
+    async def stream(self, path: str, query: str) -> AsyncGenerator[list[bytes], None]:
         assert path == PATH
         self.asked.append("initial" if "sendInitialEvents" in query else _part(query, "resourceVersion"))
         if not self.streams:
@@ -65,7 +79,10 @@ class Script:
                 raise line
             yield [msgspec.json.encode(line)]
 
-    async def send(self, request: ApiRequest) -> ApiResponse:
+    async def send(self, request: ApiRequest, *, seconds: float | None = None) -> ApiResponse:
+        if _part(request.query, "limit") == "1":
+            self.asked.append("check")
+            return self.checks.pop(0) if self.checks else page(10**9, [])
         self.asked.append(f"page {_part(request.query, 'continue')}".strip())
         return self.pages.pop(0)
 
@@ -161,7 +178,7 @@ LIST = [event("ADDED", "a", 3), event("ADDED", "b", 5), bookmark(7, ends_list=Tr
         ),
         pytest.param(
             [LIST, [LOST], [event("ADDED", "c", 8)]], [], [("+", "a"), ("+", "b"), ("+", "c")],
-            ["initial", "7", "7", "8"], id="a lost connection costs nothing",
+            ["initial", "7", "check", "7", "8"], id="a lost connection costs nothing",
         ),
         pytest.param(
             [LIST, [TOO_OLD], [event("ADDED", "b", 5), event("ADDED", "c", 8), bookmark(9, ends_list=True)]], [],
@@ -204,6 +221,43 @@ def test_changes_lead_to_the_newest_state_despite_interruptions(
     assert server.asked == asked
     assert followed.state.keys() == reflector.items.keys()
     assert reflector.synced.is_set()
+
+
+@pytest.mark.parametrize(
+    ("failure", "checks", "asked"),
+    [
+        pytest.param(SILENT, [page(7, [])], ["initial", "7", "check", "7", "9"], id="a silent watch is opened again"),
+        pytest.param(
+            SILENT, [page(2, [])], ["initial", "7", "check", "initial", "9"], id="of a server that lost its data"
+        ),
+        pytest.param(
+            LOST, [page(2, [])], ["initial", "7", "check", "initial", "9"], id="a lost watch, after which data is lost"
+        ),
+        pytest.param(
+            LOST, [ApiResponse(NO_ANSWER, b"refused"), page(7, [])], ["initial", "7", "check", "check", "7", "9"],
+            id="a server that does not respond is asked again",
+        ),
+        pytest.param(
+            LOST, [ApiResponse(403, b"{}")], ["initial", "7", "check", "7", "9"], id="a client that may only watch"
+        ),
+        pytest.param(BUSY, [page(7, [])], ["initial", "7", "check", "7", "9"], id="a busy server"),
+        pytest.param(TOO_LARGE, [], ["initial", "7", "initial", "9"], id="a server that rejects the version"),
+    ],
+)  # fmt: skip
+def test_after_a_failure_a_reflector_lists_again_if_the_server_lost_data(
+    failure: Exception, checks: list[ApiResponse], asked: list[str]
+) -> None:
+    last: list[Line | Exception] = [event("ADDED", "c", 9)]
+    if asked[-2] == "initial":
+        last = [event("ADDED", "c", 9), bookmark(9, ends_list=True)]
+    followed, server, _ = follow(lambda: Script([LIST, [failure], last], checks=checks))
+    assert server.asked == asked
+    assert followed.state.keys() == ({"c"} if asked[-2] == "initial" else {"a", "b", "c"})
+
+
+def test_a_silent_list_is_reported_as_a_problem(caplog: pytest.LogCaptureFixture) -> None:
+    follow(lambda: Script([[SILENT], LIST]))
+    assert [record.getMessage() for record in caplog.records] == [f"{PATH}: no data"]
 
 
 def test_a_reflector_reports_refusals_and_undecodable_objects() -> None:

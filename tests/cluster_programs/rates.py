@@ -85,7 +85,7 @@ async def bindings(connection: ApiConnection, version: str, count: int) -> list[
     times: list[float] = []
     while len(seen) < count:
         query = f"watch=1&resourceVersion={version}&timeoutSeconds=600"
-        async for lines in connection.stream(PODS, query, seconds=600):
+        async for lines in connection.stream(PODS, query):
             now = time.monotonic()
             for line in filter(None, lines):
                 metadata = json.loads(line)["object"]["metadata"]

@@ -105,7 +105,7 @@ def test_a_watch_with_an_endless_line_is_aborted() -> None:
         access = ClusterAccess(None, None)
         access.url = url
         async with ApiConnection(access, user_agent="tests/1.0") as connection:
-            async for _ in connection.stream("/watch", "watch=1", seconds=30):
+            async for _ in connection.stream("/watch", "watch=1"):
                 pass
 
     with endless() as url:

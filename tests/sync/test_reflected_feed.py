@@ -52,7 +52,7 @@ class Script:
             return ApiResponse(self._statuses.pop(0), b'{"message": "no list"}')
         return ApiResponse(200, b'{"items": []}')
 
-    async def stream(self, path: str, query: str, *, seconds: float) -> AsyncGenerator[list[bytes], None]:
+    async def stream(self, path: str, query: str) -> AsyncGenerator[list[bytes], None]:
         if not self._streams:
             self.done.set()
             await asyncio.Event().wait()

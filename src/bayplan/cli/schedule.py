@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from bayplan.app.mode import Mode
+from bayplan.base.background_output import background_output
 from bayplan.base.errors import InputError
 from bayplan.base.output_paths import check_output_file
-from bayplan.base.standard_output import discard_output
 from bayplan.cli.server_options import DEFAULT_PLUGIN_DEADLINE, PluginDeadline
 from bayplan.cli.simulation_options import (
     AlgorithmProvider,
@@ -102,7 +102,6 @@ def schedule(
     from bayplan.app.live_scheduler import LiveOptions, LiveScheduler
     from bayplan.app.scheduler_settings import SchedulerOptions
 
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(asctime)s %(name)s %(message)s")
     if report is not None and not dry_run:
         raise InputError("--report needs --dry-run")
     if report is not None:
@@ -128,7 +127,9 @@ def schedule(
         key=tls_key,
         plugin_deadline_seconds=plugin_deadline,
     )
-    code = _compare(options, report) if dry_run else LiveScheduler(options, _print_line).run()
+    with background_output():
+        logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(asctime)s %(name)s %(message)s")
+        code = _compare(options, report) if dry_run else LiveScheduler(options, _print_line).run()
     if code:
         raise typer.Exit(code)
 
@@ -142,10 +143,4 @@ def _compare(options: "LiveOptions", report: Path | None) -> int:
 
 
 def _print_line(line: str) -> None:
-    try:
-        print(line, flush=True)
-    except BrokenPipeError:
-        raise
-    except OSError:
-        # A full disk is no reason to stop scheduling.
-        discard_output()
+    print(line, flush=True)

@@ -44,8 +44,15 @@ MAX_THROTTLED = 10
 LEAVE_SECONDS = 0.25
 """Time that `close` waits for TLS connections to close, as aiohttp's documentation recommends."""
 
-SILENCE_SECONDS = 60.0
-"""Time without data, in addition to the requested timeout of a stream, after which the stream is abandoned."""
+PING_AFTER_SECONDS = 30.0
+"""Time without data from the server after which it is pinged, as client-go does with HTTP/2."""
+
+PING_SECONDS = 15.0
+"""Timeout of a ping, as in client-go; without a response, all streams are closed."""
+
+SILENCE_SECONDS = 150.0
+"""Time without data after which a stream is closed, though the server responds to pings: behind a load balancer, another
+server may respond. API servers send a bookmark every one or two minutes."""
 
 _UNAUTHORIZED = 401
 _TOO_MANY_REQUESTS = 429
@@ -54,6 +61,10 @@ _SERVER_ERRORS = 500
 
 class ConnectionLost(Exception):
     """A stream could not be opened, or ended prematurely. Reflectors catch this."""
+
+
+class StreamSilent(ConnectionLost):
+    """A stream sent nothing for `SILENCE_SECONDS`: the server hangs, or sends no bookmarks."""
 
 
 class StreamRejected(Exception):
@@ -117,15 +128,20 @@ class ApiConnection:
         # Streams and slow requests have a connection each. Others share a limited number, so that a burst does not open
         # thousands.
         self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
+        self._request_seconds = request_seconds
+        self._heard_at = self._loop.time()
+        self._streams: dict[aiohttp.ClientResponse, None] = {}
+        self._pinging: asyncio.Task[None] | None = None
         self._session = aiohttp.ClientSession(
             connector=connector,
-            timeout=aiohttp.ClientTimeout(total=request_seconds, sock_connect=CONNECT_SECONDS),
             skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
             cookie_jar=aiohttp.DummyCookieJar(),
         )
 
     async def close(self) -> None:
         """Close all connections."""
+        if self._pinging is not None:
+            self._pinging.cancel()
         await self._session.close()
         if self.access.tls is not None:
             # aiohttp closes TLS connections in the background, which cannot be awaited.
@@ -141,8 +157,10 @@ class ApiConnection:
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
-    async def send(self, request: ApiRequest) -> ApiResponse:
+    async def send(self, request: ApiRequest, *, seconds: float | None = None) -> ApiResponse:
         """Send a request, and return the response; the status is `NO_ANSWER` if there was no response.
+
+        `seconds` is the timeout of one attempt, by default that of the connection.
 
         If a response with status 429, or a server error, states the seconds after which to retry, retry then. If the
         connection is lost, retry a read once. If the credentials are rejected, load them again and retry once.
@@ -153,12 +171,10 @@ class ApiConnection:
             await self._wait_for_turn(request.method)
             async with _Slot(self._slots):
                 began = self._loop.time()
-                response, retry_after = await self._send_once(request)
+                response, retry_after = await self._send_once(request, seconds or self._request_seconds)
             if self._observer is not None:
-                seconds = self._loop.time() - began
-                self._observer.answered(
-                    self._host, request.method, _code(response.status), seconds, len(request.body), len(response.body)
-                )
+                took, sizes = self._loop.time() - began, (len(request.body), len(response.body))
+                self._observer.answered(self._host, request.method, _code(response.status), took, *sizes)
             if response.status == _UNAUTHORIZED and not renewed:
                 renewed = True
                 if await self.access.refresh(began):
@@ -176,7 +192,7 @@ class ApiConnection:
         if seconds:
             await asyncio.sleep(seconds)
 
-    async def _send_once(self, request: ApiRequest) -> tuple[ApiResponse, float | None]:
+    async def _send_once(self, request: ApiRequest, seconds: float) -> tuple[ApiResponse, float | None]:
         """Send a request once.
 
         Return the response, and the seconds after which to retry, or None if the server does not request that.
@@ -195,8 +211,10 @@ class ApiConnection:
                 server_hostname=self.access.server_name,
                 proxy=self.access.proxy,
                 allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS),
             ) as answer:
                 response = ApiResponse(answer.status, await _read(answer))
+                self._heard_at = self._loop.time()
                 return response, _retry_after(answer)
         except (aiohttp.ClientError, OSError, TimeoutError) as problem:
             await self._refresh_authorities(problem, began)
@@ -227,22 +245,24 @@ class ApiConnection:
 
     # --- streams ------------------------------------------------------------------------------------------------------
 
-    async def stream(self, path: str, query: str, *, seconds: float) -> AsyncGenerator[list[bytes], None]:
+    async def stream(self, path: str, query: str) -> AsyncGenerator[list[bytes], None]:
         """Yield the lines of a stream until the server ends it. Lines that arrive together are in one list.
 
         Args:
             path: the path of the collection.
             query: the query, with ``watch=1`` and ``timeoutSeconds``.
-            seconds: the requested timeout; a stream without data for much longer is abandoned.
 
         Raises:
             StreamRejected: the server rejected the stream.
+            StreamSilent: the server sent nothing for too long.
             ConnectionLost: the server is unavailable, or closed the connection.
         """
         await self._wait_for_turn("GET")
         began = self._loop.time()
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=seconds + SILENCE_SECONDS)
-        url = self._url(path, query)
+        if self._pinging is None:
+            self._pinging = self._loop.create_task(self._ping())
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS)
+        url, answer = self._url(path, query), None
         try:
             async with self._session.get(
                 url,
@@ -260,8 +280,10 @@ class ApiConnection:
                     if response.status == _UNAUTHORIZED and await self.access.refresh(began):
                         raise ConnectionLost("credentials were renewed")
                     raise StreamRejected(response)
+                self._streams[answer] = None
                 unfinished, size = list[bytes](), 0
                 while chunk := await answer.content.readany():
+                    self._heard_at = self._loop.time()
                     lines = chunk.split(b"\n")
                     last = lines.pop()
                     if lines:
@@ -274,10 +296,28 @@ class ApiConnection:
                         raise ConnectionLost(f"a line of the stream is longer than {MAX_LINE_BYTES:,} bytes")
                 if b"".join(unfinished).strip():
                     raise ConnectionLost("the stream ended in the middle of a line")
+        except aiohttp.SocketTimeoutError:
+            raise StreamSilent(f"{self.access.url}: no data for {SILENCE_SECONDS:g} s") from None
         except (aiohttp.ClientError, OSError, TimeoutError) as problem:
             await self._refresh_authorities(problem, began)
             # Without the query, whose random timeout would make each failure of an outage a new problem.
             raise ConnectionLost(f"{self.access.url}: {_describe(problem)}") from None
+        finally:
+            if answer is not None:
+                self._streams.pop(answer, None)
+
+    async def _ping(self) -> None:
+        """Close the streams when the server neither sends anything nor responds to a ping; any response will do."""
+        while True:
+            seconds = self._heard_at + PING_AFTER_SECONDS - self._loop.time()
+            if seconds > 0.0 or not self._streams:
+                await asyncio.sleep(max(seconds, 1.0))
+                continue
+            response, _ = await self._send_once(ApiRequest("GET", "/version"), PING_SECONDS)
+            if response.status == NO_ANSWER:
+                for answer in self._streams:
+                    answer.content.set_exception(ConnectionLost(f"{self.access.url} does not respond"))
+                    answer.close()
 
 
 class _Slot:

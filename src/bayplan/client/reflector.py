@@ -19,8 +19,8 @@ from urllib.parse import urlencode
 import msgspec
 
 from bayplan.base.errors import InputError
-from bayplan.client.connection import ApiConnection, ConnectionLost, StreamRejected
-from bayplan.client.requests import ApiRequest, ApiResponse
+from bayplan.client.connection import ApiConnection, ConnectionLost, StreamRejected, StreamSilent
+from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
 from bayplan.objects.meta import ObjectMeta
 
 PAGE = 500
@@ -37,9 +37,13 @@ Each failure doubles it, up to the maximum.
 SHORT_SECONDS = 1.0
 """A watch that ends sooner than this without an event counts as a failure, so that a broken server causes no busy loop."""
 
+CHECK_SECONDS = 15.0
+"""Timeout of the request that checks a server after a failure or a silent watch."""
+
 WATCH_SECONDS = (300, 600)
 """Range of the random timeout of a watch, so that watches do not all end at the same time."""
 
+_TOO_MANY_REQUESTS = 429
 _GONE = 410
 _CANNOT_STREAM = (400, 422)
 _INITIAL_END = "k8s.io/initial-events-end"
@@ -162,6 +166,8 @@ class Reflector(Generic[W]):
         self._on_listed = on_listed
         self._on_part = on_part
         self._can_stream = True
+        # After a failure, the server may have an older state, restored from a backup or empty.
+        self._is_suspect = False
         self._event = msgspec.json.Decoder(_WatchEvent).decode
         self._bare = msgspec.json.Decoder(_BareObject).decode
 
@@ -181,9 +187,17 @@ class Reflector(Generic[W]):
             except _TooOld:
                 self.version = ""
                 continue
+            except StreamSilent as silent:
+                self._is_suspect = True
+                if self.version:
+                    # Not a failure: servers without bookmarks are silent. If the server hangs, `_check_history` fails.
+                    continue
+                problem = str(silent)
             except StreamRejected as refused:
-                if refused.response.status == _GONE:
+                # Like client-go, list again except if the server is busy: it may reject only this version.
+                if refused.response.status != _TOO_MANY_REQUESTS:
                     self.version = ""
+                if refused.response.status == _GONE:
                     continue
                 problem = str(refused)
             except (ConnectionLost, ListFailed) as lost:
@@ -193,7 +207,7 @@ class Reflector(Generic[W]):
                 problem, self.version = f"unreadable: {odd}", ""
             if problem != self.problem:
                 _log.warning("%s: %s", self._path, problem)
-            self.problem = problem
+            self.problem, self._is_suspect = problem, True
             pause = FIRST_PAUSE_SECONDS if loop.time() - began > CALM_SECONDS else pause
             await asyncio.sleep(pause * (1.0 + self._jitter()))
             pause = min(2 * pause, MAX_PAUSE_SECONDS)
@@ -294,13 +308,33 @@ class Reflector(Generic[W]):
     def _are_synced(self, version: str) -> None:
         self.version = version
         self.problem = ""
+        self._is_suspect = False
         self.synced.set()
         if self._on_listed is not None:
             self._on_listed(version)
 
     # --- watches ------------------------------------------------------------------------------------------------------
 
+    async def _check_history(self) -> None:
+        """Raise _TooOld if the server's revision is older than the cached objects, as after a restore of its database.
+
+        A watch from a revision in the future would succeed, but send nothing until the server reaches that revision.
+        """
+        response = await self._connection.send(ApiRequest("GET", self._path, query="limit=1"), seconds=CHECK_SECONDS)
+        if response.status == NO_ANSWER:
+            # Without the path, as for a watch that can't be opened.
+            raise ListFailed(f"{self._connection.access.url}: {response.message.rpartition(': ')[2]}")
+        found = msgspec.json.decode(response.body, type=_List).metadata.resource_version if response.ok else ""
+        if found.isdecimal() and self.version.isdecimal() and int(found) < int(self.version):
+            _log.warning(
+                "%s: revision %s of the server is older than %s; listing again", self._path, found, self.version
+            )
+            raise _TooOld
+        self._is_suspect = False
+
     async def _watch(self) -> None:
+        if self._is_suspect:
+            await self._check_history()
         loop = asyncio.get_running_loop()
         began, before = loop.time(), self.version
         async with aclosing(self._events({"resourceVersion": before})) as stream:
@@ -316,7 +350,7 @@ class Reflector(Generic[W]):
         low, high = WATCH_SECONDS
         seconds = int(low + (high - low) * self._jitter())
         full = {"watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": str(seconds), **query}
-        async with aclosing(self._connection.stream(self._path, self._query(full), seconds=seconds)) as stream:
+        async with aclosing(self._connection.stream(self._path, self._query(full))) as stream:
             async for lines in stream:
                 self.problem = ""
                 yield [self._event(line) for line in lines if line]

@@ -1,0 +1,77 @@
+"""Output on a thread: nothing blocks, too much is dropped and counted, and what can be written is written at the end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from bayplan.base import background_output as module
+from bayplan.base.background_output import BackgroundOutput
+
+
+def read_all(descriptor: int) -> str:
+    with os.fdopen(descriptor, encoding="utf-8") as file:
+        return file.read()
+
+
+def test_lines_arrive_whole_and_in_order() -> None:
+    reading, writing = os.pipe()
+    output = BackgroundOutput(writing)
+    print("first", flush=True, file=output)
+    output.write("sec")
+    output.write("ond \u00fc\nunfinished")
+    output.finish()
+    os.close(writing)
+    assert read_all(reading) == "first\nsecond \u00fc\nunfinished"
+
+
+def test_lines_that_nobody_reads_are_dropped_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_PENDING_BYTES", 1 << 18)
+    reading, writing = os.pipe()
+    output = BackgroundOutput(writing)
+    began = time.monotonic()
+    for number in range(10_000):
+        output.write(f"{number:099}\n")
+    output.finish(0.1)
+    assert time.monotonic() - began < 5
+    assert output.dropped_lines == 0  # `finish` queued the report.
+    found = b""
+    with os.fdopen(reading, "rb") as file:
+        while b"dropped" not in found:
+            found += os.read(file.fileno(), 1 << 16)
+    os.close(writing)
+    *lines, report = found.decode().splitlines()
+    assert [int(line) for line in lines] == list(range(len(lines)))
+    assert report == f"{10_000 - len(lines)} lines were dropped, because nobody read them"
+
+
+def test_a_closed_pipe_raises_broken_pipe_error() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    output = BackgroundOutput(writing)
+    print("first", file=output)
+    output.finish()
+    with pytest.raises(BrokenPipeError):
+        print("second", file=output)
+    os.close(writing)
+
+
+def test_a_program_ends_although_nobody_reads_its_output(tmp_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "from bayplan.base.background_output import background_output\n"
+        "with background_output():\n"
+        "    for number in range(5000): print('x' * 100); print('y' * 100, file=sys.stderr)\n"
+        f"    open({str(tmp_path / 'done')!r}, 'w').close()\n"
+    )
+    reading, writing = os.pipe()
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=writing, stderr=writing)
+    assert process.wait(30) == 0
+    assert (tmp_path / "done").exists()
+    os.close(reading)
+    os.close(writing)
