@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -320,6 +321,10 @@ def placed_in(report: Path) -> list[str]:
             ("--port", "1", "--listen", "203.0.113.1"), "--listen and --port", id="an address of another server"
         ),
         pytest.param(("--context", "other"), "other", id="a context that does not exist"),
+        pytest.param(("--kube-api-qps", "nan"), "--kube-api-qps: expected a finite number, got nan", id="no number"),
+        pytest.param(("--kube-api-burst", "0"), "--kube-api-burst: expected a positive number", id="an empty burst"),
+        pytest.param(("--plugin-deadline", "inf"), "--plugin-deadline: expected a positive", id="an endless deadline"),
+        pytest.param(("--port", "-7"), "--port: expected a port from 0", id="a negative port"),
     ],
 )
 def test_invalid_schedule_options_are_refused(options: tuple[str, ...], want: str, tmp_path: Path) -> None:
@@ -331,10 +336,36 @@ def test_invalid_schedule_options_are_refused(options: tuple[str, ...], want: st
         assert want in process.lines[-1]
 
 
-def test_an_unreachable_cluster_is_refused(tmp_path: Path) -> None:
+def test_an_api_server_that_starts_later_is_awaited(tmp_path: Path) -> None:
+    with cluster(tmp_path) as (first, kubeconfig):
+        port = urlsplit(first.url).port or 0
+    with bayplan_schedule(kubeconfig, tmp_path / "log", *ALONE) as process:
+        wait_until(lambda: any("retrying" in line for line in process.lines))
+        assert re.search(r"bayplan.client API server .* does not respond: Get .*refused; retrying$", process.lines[-1])
+        assert ask(f"{process.url}/livez") == (200, b"ok")
+        assert ask(f"{process.url}/readyz")[0] == 500
+        with serving([node("a")], at=port) as server:
+            process.wait_for("scheduling")
+            call(server, "POST", PODS, pod("p"))
+            wait_until(lambda: placed(server)["p"] == "a")
+            assert sum("retrying" in line for line in process.lines) == 1
+            assert process.end() == 0
+
+
+def test_a_process_that_waits_for_the_api_server_ends_with_code_0(tmp_path: Path) -> None:
     with cluster(tmp_path) as (_, kubeconfig):
         pass
     with bayplan_schedule(kubeconfig, tmp_path / "log") as process:
-        assert process.process.wait(60) == 2
-        assert "API server" in process.lines[-1]
-        assert "refused" in process.lines[-1]
+        wait_until(lambda: any("retrying" in line for line in process.lines))
+        assert process.end() == 0
+
+
+def test_rejected_credentials_are_refused(tmp_path: Path) -> None:
+    with serving(token="secret") as server:
+        path = tmp_path / "kubeconfig"
+        document = server.kubeconfig()
+        document["users"][0]["user"] = {"token": "wrong"}
+        write_kubeconfig(path, document)
+        with bayplan_schedule(path, tmp_path / "log") as process:
+            assert process.process.wait(60) == 2
+            assert "refuses access" in process.lines[-1]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bayplan.base.background_output import background_output
 from bayplan.cli.schedule import _print_line
 
 
@@ -15,5 +16,6 @@ def test_a_full_disk_does_not_stop_the_scheduler(monkeypatch: pytest.MonkeyPatch
         pytest.skip("needs /dev/full, which only Linux has")
     with Path("/dev/full").open("w") as full:
         monkeypatch.setattr(sys, "stdout", full)
-        _print_line("scheduling")
-        _print_line("the lease was lost")
+        with background_output():
+            _print_line("scheduling")
+            _print_line("the lease was lost")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import random
 import signal
 import socket
@@ -25,6 +26,7 @@ from bayplan.app.scheduler_settings import SchedulerOptions, SchedulerSettings, 
 from bayplan.app.sleep_watch import watch_for_sleep
 from bayplan.base.clock import Clock
 from bayplan.base.durations import SECOND_NS
+from bayplan.base.errors import InputError, ServerUnavailable
 from bayplan.base.termination import exit_on_sigterm
 from bayplan.client.cluster_access import ClusterAccess, open_access
 from bayplan.client.connection import ApiConnection
@@ -44,6 +46,10 @@ from bayplan.live.scheduler_thread import SWITCH_SECONDS, SchedulerThread
 
 DRAIN_SECONDS = 5.0
 WATCHDOG_SECONDS = 0.5
+MAX_PAUSE_SECONDS = 30.0
+"""Maximum time between two attempts to reach the API server at the start, plus jitter of the same length."""
+
+_log = logging.getLogger("bayplan.client")
 
 
 class LiveOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +60,7 @@ class LiveOptions(msgspec.Struct, frozen=True, kw_only=True):
         scheduler: the configuration, plugins, gates and seed.
         leader_elect: whether to use leader election; None for the value in the configuration.
         qps, burst: override the configuration's `clientConnection`.
-        listen, port: the address and port of the probe and metrics endpoints; a port below 0 disables them.
+        listen, port: the address and port of the probe and metrics endpoints; port -1 disables them.
         certificate, key: the TLS certificate and key of these endpoints.
         plugin_deadline_seconds: the maximum duration of a call of a custom plugin.
     """
@@ -100,7 +106,7 @@ class LiveScheduler:
         """Run until SIGINT or SIGTERM, or until the lease is lost. Return the exit code: 1 if the lease was lost, else 0.
 
         Raises:
-            InputError: the kubeconfig, API server or address cannot be used.
+            InputError: the kubeconfig or address cannot be used, or the API server denies access.
         """
         before = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_SECONDS)
@@ -124,13 +130,13 @@ class LiveScheduler:
             health = self._health()
             with stopping_signals(self._stop):
                 try:
-                    # A server that does not respond must not keep the process from ending.
-                    await unless_stopped(self._stop, feed.open())
-                    if self._stop.is_set():
-                        return
                     if health is not None:
                         health.start()
                         self._print_line(f"probes and metrics at {health.url}")
+                    # A server that does not respond must not keep the process from ending.
+                    await unless_stopped(self._stop, _open(feed))
+                    if self._stop.is_set():
+                        return
                     self._print_line(f"watching {access.url}")
                     await unless_stopped(self._stop, self._schedule(access, main, events, feed))
                 finally:
@@ -138,13 +144,27 @@ class LiveScheduler:
                     if health is not None:
                         await health.stop()
 
+    def _rate_limit(self) -> tuple[float, int]:
+        """Return requests per second and burst.
+
+        Raises:
+            InputError: the burst is not positive, so that no request could be sent.
+        """
+        declared, options = self.settings.configuration.declared.client_connection, self.options
+        qps = declared.qps if options.qps is None else options.qps
+        burst = declared.burst if options.burst is None else options.burst
+        if burst < 1 and qps >= 0:
+            name = "clientConnection.burst" if options.burst is None else "--kube-api-burst"
+            raise InputError(name, got=str(burst), wanted="a positive number, or a negative rate for no limit")
+        return qps, burst
+
     def _connection(self, access: ClusterAccess, request_seconds: float = 60.0) -> ApiConnection:
-        declared = self.settings.configuration.declared.client_connection
+        qps, burst = self._rate_limit()
         return ApiConnection(
             access,
             user_agent=USER_AGENT,
-            qps=declared.qps if self.options.qps is None else self.options.qps,
-            burst=declared.burst if self.options.burst is None else self.options.burst,
+            qps=qps,
+            burst=burst,
             request_seconds=request_seconds,
             observer=self._metrics.requests,
         )
@@ -267,7 +287,7 @@ class LiveScheduler:
 
     def _health(self) -> HealthServer | None:
         options = self.options
-        if options.port < 0:
+        if options.port == -1:
             return None
         alive = {"ping": lambda: "", "leaderElection": self._lease_problem, "engine": self._engine_problem}
         ready = {
@@ -298,6 +318,22 @@ class LiveScheduler:
 
     def _figures(self) -> QueueFigures | None:
         return None if self._engine is None else figures_of(self._engine)
+
+
+async def _open(feed: ClusterFeed) -> None:
+    """Open a feed, and retry while the API server is unavailable: in a new control plane, it may start later."""
+    pause, logged = 1.0, ""
+    while True:
+        try:
+            await feed.open()
+        except ServerUnavailable as problem:
+            if problem.what != logged:
+                _log.warning("%s; retrying", problem.what)
+            logged = problem.what
+        else:
+            return
+        await asyncio.sleep(pause * (1.0 + random.random()))
+        pause = min(2 * pause, MAX_PAUSE_SECONDS)
 
 
 @contextlib.contextmanager

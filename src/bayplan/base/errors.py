@@ -7,7 +7,8 @@
     │   ├── ConfigurationError    a scheduler configuration
     │   ├── PluginError           a custom plugin that can't be loaded, or breaks the contract
     │   ├── MissingPlugins        details of a result were requested without the custom plugins of its run
-    │   └── MissingExtra          an optional package that is not installed
+    │   ├── MissingExtra          an optional package that is not installed
+    │   └── ServerUnavailable     an API server that does not respond, or is not ready
     ├── PluginFailure         a custom plugin failed in the middle of a cycle; the scheduler goes on
     ├── EngineBusy            a scheduler on its own thread did not respond in time
     └── InvariantError        the state contradicts itself: a bug in Bayplan
@@ -91,6 +92,10 @@ class MissingExtra(InputError):
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"{package} is not installed", hint=f"pip install 'bayplan[{extra}]'")
+
+
+class ServerUnavailable(InputError):
+    """An API server does not respond, or is not ready: the address is wrong, or the server will be available later."""
 
 
 class PluginFailure(BayplanError):

@@ -11,6 +11,7 @@ from bayplan.app.mode import Mode
 from bayplan.base.background_output import background_output
 from bayplan.base.errors import InputError
 from bayplan.base.output_paths import check_output_file
+from bayplan.cli.number_options import finite
 from bayplan.cli.server_options import DEFAULT_PLUGIN_DEADLINE, PluginDeadline
 from bayplan.cli.simulation_options import (
     AlgorithmProvider,
@@ -40,6 +41,7 @@ Qps: TypeAlias = Annotated[
     float | None,
     typer.Option(
         metavar="N",
+        callback=finite,
         help="Requests per second (bindings and events separately); negative for no limit. [default: as configured]",
     ),
 ]

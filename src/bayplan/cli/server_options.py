@@ -5,6 +5,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from bayplan.cli.number_options import finite, time_limit
 from bayplan.cli.simulation_options import Level
 
 DEFAULT_PLUGIN_DEADLINE, DEFAULT_SPEED, DEFAULT_RATE_LIMIT = 10.0, 1.0, 0.0
@@ -39,6 +40,7 @@ PluginDeadline: TypeAlias = Annotated[
     float,
     typer.Option(
         metavar="SECONDS",
+        callback=time_limit,
         help=f"Time limit for one call of a custom plugin. [default: {DEFAULT_PLUGIN_DEADLINE:g}]",
         show_default=False,
     ),
@@ -98,6 +100,7 @@ RateLimit: TypeAlias = Annotated[
     float,
     typer.Option(
         metavar="N",
+        callback=finite,
         help=f"Requests per second for each client; 0 for no limit. [default: {DEFAULT_RATE_LIMIT:g}]",
         show_default=False,
     ),

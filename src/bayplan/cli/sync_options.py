@@ -12,6 +12,7 @@ import typer
 from bayplan.analysis.grouped_problems import group_messages
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.durations import read_duration
+from bayplan.cli.number_options import finite
 
 if TYPE_CHECKING:
     from bayplan.app.cluster_sync import ClusterOptions
@@ -51,6 +52,7 @@ Qps = Annotated[
     float,
     typer.Option(
         metavar="N",
+        callback=finite,
         help=f"Requests per second to the source; negative for no limit. [default: {DEFAULT_QPS:g}]",
         show_default=False,
     ),

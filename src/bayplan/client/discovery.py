@@ -6,13 +6,15 @@ from collections.abc import Iterable
 
 import msgspec
 
-from bayplan.base.errors import InputError
+from bayplan.base.errors import InputError, ServerUnavailable
 from bayplan.client.connection import ApiConnection
 from bayplan.client.requests import NO_ANSWER, ApiRequest
 from bayplan.objects.kinds import kind_of
 from bayplan.objects.meta import KubernetesObject
 
 _NOT_FOUND = 404
+_TOO_MANY_REQUESTS = 429
+_SERVER_ERRORS = 500
 
 
 class _Resource(msgspec.Struct):
@@ -29,7 +31,8 @@ async def served_paths(
     """Return the path of the collection of each kind that the server has, in the newest served version.
 
     Raises:
-        InputError: the server is unavailable, or denies access.
+        ServerUnavailable: the server does not respond, or is not ready.
+        InputError: the server denies access.
     """
     known: dict[str, frozenset[str]] = {}
     found: dict[type[KubernetesObject], str] = {}
@@ -52,6 +55,12 @@ async def _resources(connection: ApiConnection, prefix: str) -> frozenset[str]:
     if not response.ok:
         url = connection.access.url
         if response.status == NO_ANSWER:
-            raise InputError(f"API server {url} does not respond: {response.message}", hint="kubectl cluster-info")
+            raise ServerUnavailable(
+                f"API server {url} does not respond: {response.message}", hint="kubectl cluster-info"
+            )
+        if response.status >= _SERVER_ERRORS or response.status == _TOO_MANY_REQUESTS:
+            raise ServerUnavailable(
+                f"API server {url} is not ready: {response.message}", hint="kubectl get --raw /readyz"
+            )
         raise InputError(f"API server {url} refuses access: {response.message}", hint="kubectl auth whoami")
     return frozenset(item.name for item in msgspec.json.decode(response.body, type=_ResourceList).resources)

@@ -50,7 +50,8 @@ class ClusterFeed:
         """Discover the kinds that the cluster serves, and start watching them.
 
         Raises:
-            InputError: the API can't be reached.
+            ServerUnavailable: the API does not respond, or is not ready; call this again later.
+            InputError: the API denies access.
         """
         # Pods last, after the objects that they depend on.
         kinds = [kind.struct for kind in KINDS if kind.struct in WATCHED_KINDS and kind.struct is not Pod]
