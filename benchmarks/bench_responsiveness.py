@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from bayplan.base.garbage_collector import rare_collections
 from bayplan.engine.records import RecordLevel
-from bayplan.live.scheduler_thread import SWITCH_SECONDS
+from bayplan.live.engine_calls import SWITCH_SECONDS
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from benchmarks import Figure

@@ -102,7 +102,7 @@ def test_a_useless_nomination_is_cleared() -> None:
 def test_a_failed_binding_emits_the_classic_event() -> None:
     scheduler = scheduler_of([node()])
     _schedule(scheduler, make_pod("p"))
-    actions = scheduler.binding_failed("default/p", "conflict", 0)
+    actions = scheduler.binding_failed(scheduler.pods["default/p"], "conflict", 0)
     (event,) = [action for action in actions if isinstance(action, Emit)]
     assert (event.reason, event.note) == ("FailedScheduling", "Binding rejected: conflict")
     assert scheduler.state.pods == {}

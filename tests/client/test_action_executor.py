@@ -56,16 +56,12 @@ class Host:
         return None
 
     def binding_failed(
-        self,
-        key: str,
-        message: str,
-        *,
-        uid: str = "",
-        plugin: str = "",
-        point: str = "",
-        generation: int | None = None,
+        self, pod: Pod, message: str, *, plugin: str = "", point: str = "", generation: int | None = None
     ) -> None:
-        self.failed.append(f"{key} {point} {plugin} {message} {generation}")
+        self.failed.append(f"{pod.key} {point} {plugin} {message} {generation}")
+
+    def binding_written(self, pod: Pod, *, generation: int | None = None) -> None:
+        pass
 
     def preemption_failed(self, pod: Pod, *, generation: int | None = None) -> None:
         self.failed.append(f"{pod.key} preempts {generation}")

@@ -60,6 +60,7 @@ class Host:
         self.answers = {request: list(found) for request, found in (answers or {}).items()}
         self.objects = {(type(item), item.key): item for item in objects}
         self.log: list[str] = []
+        self.bound: list[str] = []
         self.bodies: dict[str, object] = {}
         self.pauses = 0
         self.on_pause: Callable[[], None] = lambda: None
@@ -75,6 +76,9 @@ class Host:
 
     def binding_failed(self, pod: Pod, message: str, *, plugin: str, point: str) -> None:
         self.log.append(f"{point} of {pod.key} failed in {plugin}: {message}")
+
+    def binding_written(self, pod: Pod) -> None:
+        self.bound.append(pod.key)
 
     def preemption_failed(self, pod: Pod) -> None:
         self.log.append(f"preemption for {pod.key} failed")
@@ -159,6 +163,7 @@ def test_condition_and_nomination_of_one_pod_are_sent_in_one_patch() -> None:
 def test_a_binding_contains_the_pod_name_and_uid() -> None:
     host = Host()
     host.execute(Bind(pod(), "n1"))
+    assert host.bound == ["n/p"]
     assert host.bodies == {
         f"POST {POD_PATH}/p/binding": {
             "kind": "Binding", "apiVersion": "v1", "metadata": {"name": "p", "namespace": "n", "uid": "uid-p"},

@@ -75,7 +75,7 @@ def test_a_pod_bound_to_a_different_node_gets_no_event_and_no_post_bind() -> Non
 )
 def test_a_failed_binding_is_undone_and_the_pod_is_requeued(how: dict[str, str], message: str) -> None:
     scheduler, log = bound()
-    actions = scheduler.binding_failed(P, CONFLICT, SECOND, **how)
+    actions = scheduler.binding_failed(scheduler.pods[P], CONFLICT, SECOND, **how)
     assert as_tuples(actions) == [
         ("event", "p", "Warning FailedScheduling Scheduling", message),
         ("condition", "p", "SchedulerError", message),
@@ -87,15 +87,14 @@ def test_a_failed_binding_is_undone_and_the_pod_is_requeued(how: dict[str, str],
     assert waits(scheduler) == {"p": "backoff"}
     assert [record.message for record in scheduler.records] == ["", message]
     # A second report of the same failure has no effect.
-    assert scheduler.binding_failed(P, CONFLICT, SECOND) == []
+    assert scheduler.binding_failed(scheduler.pods[P], CONFLICT, SECOND) == []
 
 
 def test_a_failed_binding_of_an_earlier_pod_of_the_same_name_is_ignored() -> None:
     scheduler, _ = bound()
-    assert scheduler.binding_failed(P, CONFLICT, SECOND, uid="another") == []
+    assert scheduler.binding_failed(make_pod("p").uid("another").obj(), CONFLICT, SECOND) == []
     assert list(scheduler.bindings.pending) == [P]
-    uid = scheduler.pods[P].metadata.uid
-    assert scheduler.binding_failed(P, CONFLICT, SECOND, uid=uid) != []
+    assert scheduler.binding_failed(scheduler.pods[P], CONFLICT, SECOND) != []
     assert scheduler.bindings.pending == {}
 
 
@@ -114,7 +113,7 @@ def test_reserve_and_pre_bind_of_a_plugin_run(*, binds_skipped_pods: bool, answe
     scheduler = make_scheduler(recorder, nodes=("n1",))
     scheduler.handle(None, make_pod("p").obj(), 0)
     scheduler.schedule_one(0)
-    scheduler.binding_failed(P, CONFLICT, SECOND)
+    scheduler.binding_failed(scheduler.pods[P], CONFLICT, SECOND)
     points = [point for _, point, *_ in log if point in ("reserve", "pre_bind", "unreserve")]
     assert points == (["reserve", "pre_bind", "unreserve"] if called else [])
 
@@ -177,15 +176,15 @@ def test_a_failed_binding_wakes_other_pending_pods() -> None:
         scheduler.handle(None, make_pod(name).req(cpu="2").obj(), 0)
         scheduler.schedule_one(0)
     assert waits(scheduler) == {"q": "unschedulable"}
-    scheduler.binding_failed(P, "no", SECOND)
+    scheduler.binding_failed(scheduler.pods[P], "no", SECOND)
     assert waits(scheduler)["q"] == "backoff"
 
 
 def test_a_deleted_pod_is_not_requeued_when_its_binding_fails() -> None:
     scheduler, _ = bound()
-    scheduler.pods.pop(P)
+    pod = scheduler.pods.pop(P)
     note = 'running Bind plugin "DefaultBinder": pods "p" not found'
-    assert as_tuples(scheduler.binding_failed(P, 'pods "p" not found', SECOND))[0][3] == note
+    assert as_tuples(scheduler.binding_failed(pod, 'pods "p" not found', SECOND))[0][3] == note
     assert waits(scheduler) == {}
     assert scheduler.queue.in_flight() == []
 

@@ -87,9 +87,9 @@ class Lives(RuleBasedStateMachine):
         for pod in [*self.scheduler.pods.values()]:
             if pod.spec.node_name == name:
                 self.delete(f"default/{pod.metadata.name}", False)
-        for key, binding in [*self.scheduler.bindings.pending.items()]:
+        for binding in [*self.scheduler.bindings.pending.values()]:
             if binding.node_name == name:
-                self.scheduler.binding_failed(key, "no such node", self.now)
+                self.scheduler.binding_failed(binding.queued.pod, "no such node", self.now)
         self.scheduler.handle(node, None, self.now)
 
     # The host.
@@ -116,7 +116,7 @@ class Lives(RuleBasedStateMachine):
         pod, binding = self.scheduler.pods.get(key), self.scheduler.bindings.pending[key]
         if pod is None or pod.metadata.uid != binding.queued.uid or pod.metadata.deletion_timestamp is not None:
             # The API server refuses to bind a pod that is being deleted, or one with another UID.
-            self.scheduler.binding_failed(key, "conflict", self.now)
+            self.scheduler.binding_failed(binding.queued.pod, "conflict", self.now)
         elif key in self.scheduler.assumed:
             bound = replace(pod, spec=replace(pod.spec, node_name=binding.node_name))
             [said] = self.scheduler.handle(pod, bound, self.now)
@@ -126,7 +126,7 @@ class Lives(RuleBasedStateMachine):
     def refuse_to_bind(self, pick: int) -> None:
         key = self.binding(pick)
         if key is not None:
-            self.scheduler.binding_failed(key, "conflict", self.now)
+            self.scheduler.binding_failed(self.scheduler.bindings.pending[key].queued.pod, "conflict", self.now)
             assert key not in self.scheduler.bindings.pending
 
     # Plugins.

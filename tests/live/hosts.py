@@ -155,7 +155,7 @@ class Cluster:
     def _bind(self, action: Bind) -> None:
         pod = self.objects.get(f"Pod {action.pod.key}")
         if action.pod.key in self.refuses or not isinstance(pod, Pod):
-            self.host.binding_failed(action.pod.key, "the cluster refuses it")
+            self.host.binding_failed(action.pod, "the cluster refuses it")
             return
         self.add(structs.replace(pod, spec=structs.replace(pod.spec, node_name=action.node_name)))
 

@@ -173,7 +173,7 @@ def test_a_failed_binding_counts_as_an_error(leaves: bool) -> None:
     metrics.on_actions(report.actions, SECOND_NS)
     if leaves:
         metrics.on_actions(scheduler.handle(pod, None, SECOND_NS), SECOND_NS)
-    metrics.on_actions(scheduler.binding_failed(pod.key, "it is not there", 2 * SECOND_NS), 2 * SECOND_NS)
+    metrics.on_actions(scheduler.binding_failed(pod, "it is not there", 2 * SECOND_NS), 2 * SECOND_NS)
     found = samples(metrics)
     assert {name: value for name, value in found.items() if name.startswith("scheduler_schedule_attempts_total")} == {
         'scheduler_schedule_attempts_total{profile="default-scheduler",result="error"}': 1

@@ -127,7 +127,7 @@ def test_a_refused_binding_of_another_generation_is_ignored() -> None:
     cluster = small_cluster()
     cluster.add(small_pod("p"))
     cluster.host.schedule_current_instant()
-    cluster.host.binding_failed("default/p", "too late", generation=7)
+    cluster.host.binding_failed(small_pod("p"), "too late", generation=7)
     cluster.run()
     assert cluster.nodes_of() == {"p": "n0"}
 
@@ -200,7 +200,7 @@ class TestReplacing:
         host.schedule_current_instant()
         taken.clear()
         # The failed binding is handled in the same turn in which the scheduler is replaced.
-        host.binding_failed("default/p", "no")
+        host.binding_failed(small_pod("p"), "no")
         host.replace(cluster.make)
         assert ("SetCondition", 0) in taken
         assert host.generation == 1

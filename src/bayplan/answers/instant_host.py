@@ -113,8 +113,8 @@ class InstantHost:
         if pod is not None:
             self.placed.pop(key, None)
             self.messages.pop(key, None)
-            if self._journal is not None and key in self.scheduler.bindings.pending:
-                self.scheduler.binding_failed(key, "tried only", self.now_ns)
+            if self._journal is not None:
+                self.scheduler.binding_failed(pod, "tried only", self.now_ns)
             self.handle(pod, None)
             if pod.spec.resource_claims:
                 self._free_devices(pod)
@@ -160,8 +160,8 @@ class InstantHost:
             self.now_ns = now_ns
             for key in [each.key for each in scheduler.waiting_pods if each.key not in permits]:
                 scheduler.reject_waiting_pod(key, Status(Code.UNSCHEDULABLE, ("tried only",)), now_ns)
-            for key in [key for key in scheduler.bindings.pending if key not in bindings]:
-                scheduler.binding_failed(key, "tried only", now_ns)
+            for binding in [each for key, each in scheduler.bindings.pending.items() if key not in bindings]:
+                scheduler.binding_failed(binding.queued.pod, "tried only", now_ns)
             for old, new in reversed(journal):
                 if isinstance(new, Pod) and not new.spec.node_name:
                     self._stop_waiting(new)

@@ -36,13 +36,13 @@ from bayplan.engine.actions import Action
 from bayplan.engine.records import RecordLevel, Records
 from bayplan.live.cluster_feed import ClusterFeed, ObjectChange
 from bayplan.live.dispatcher import Dispatcher
-from bayplan.live.engine_calls import LastCalls
+from bayplan.live.engine_calls import SWITCH_SECONDS, LastCalls
 from bayplan.live.health import LEADER_GRACE_SECONDS, HealthServer
 from bayplan.live.leader_election import LeaderElectionOptions, LeaderElector
 from bayplan.live.metrics import SchedulerMetrics
 from bayplan.live.plugin_runner import DEFAULT_DEADLINE_SECONDS, PluginRunner
 from bayplan.live.queue_metrics import QueueFigures, figures_of
-from bayplan.live.scheduler_thread import SWITCH_SECONDS, SchedulerThread
+from bayplan.live.scheduler_thread import SchedulerThread
 
 DRAIN_SECONDS = 5.0
 WATCHDOG_SECONDS = 0.5

@@ -31,10 +31,11 @@ from bayplan.base.errors import InputError
 from bayplan.engine.actions import Action
 from bayplan.engine.records import RecordLevel
 from bayplan.live.decision_store import DecisionStore, Retention
+from bayplan.live.engine_calls import SWITCH_SECONDS
 from bayplan.live.metrics import SchedulerMetrics
 from bayplan.live.plugin_runner import DEFAULT_DEADLINE_SECONDS, PluginRunner
 from bayplan.live.queue_metrics import figures_of
-from bayplan.live.scheduler_thread import SWITCH_SECONDS, SchedulerThread
+from bayplan.live.scheduler_thread import SchedulerThread
 
 TICK_SECONDS = 1.0
 SETTLE_SECONDS = 2.0

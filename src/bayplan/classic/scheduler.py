@@ -177,8 +177,8 @@ class ClassicScheduler(Scheduler):
         return actions
 
     def binding_failed(
-        self, key: str, message: str, now_ns: int, *, uid: str = "", plugin: str = "DefaultBinder", point: str = "Bind"
+        self, pod: Pod, message: str, now_ns: int, *, plugin: str = "DefaultBinder", point: str = "Bind"
     ) -> list[Action]:
         """Requeue a pod that the host could not bind; see `Scheduler.binding_failed`."""
         text = f"Binding rejected: {message}" if point == "Bind" else message
-        return super().binding_failed(key, text, now_ns, uid=uid, plugin="", point=point)
+        return super().binding_failed(pod, text, now_ns, plugin="", point=point)

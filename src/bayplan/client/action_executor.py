@@ -38,16 +38,13 @@ class Engine(Protocol):
     """The engine, which gets reports of rejected requests (`bayplan.live.scheduler_thread.SchedulerThread`)."""
 
     def binding_failed(
-        self,
-        key: str,
-        message: str,
-        *,
-        uid: str = ...,
-        plugin: str = ...,
-        point: str = ...,
-        generation: int | None = ...,
+        self, pod: Pod, message: str, *, plugin: str = ..., point: str = ..., generation: int | None = ...
     ) -> None:
         """Report that a pod could not be bound; see `bayplan.engine.scheduler.Scheduler.binding_failed`."""
+        ...
+
+    def binding_written(self, pod: Pod, *, generation: int | None = ...) -> None:
+        """Report that the API has accepted a binding."""
         ...
 
     def preemption_failed(self, pod: Pod, *, generation: int | None = ...) -> None:
@@ -255,9 +252,11 @@ class _Outcomes:
 
     def binding_failed(self, pod: Pod, message: str, *, plugin: str, point: str) -> None:
         """Report that a pod could not be bound. The engine ignores it if the scheduler was replaced in the meantime."""
-        self._executor.engine.binding_failed(
-            pod.key, message, uid=pod.metadata.uid, plugin=plugin, point=point, generation=self._generation
-        )
+        self._executor.engine.binding_failed(pod, message, plugin=plugin, point=point, generation=self._generation)
+
+    def binding_written(self, pod: Pod) -> None:
+        """Report that the API has accepted a binding."""
+        self._executor.engine.binding_written(pod, generation=self._generation)
 
     def preemption_failed(self, pod: Pod) -> None:
         """Report that victims could not be evicted.

@@ -61,6 +61,10 @@ class ExchangeHost(Objects, Protocol):
         """Handle a failed binding; see `bayplan.engine.scheduler.Scheduler.binding_failed`."""
         ...
 
+    def binding_written(self, pod: Pod) -> None:
+        """Handle a binding that the API, or an extender, has accepted."""
+        ...
+
     def preemption_failed(self, pod: Pod) -> None:
         """Handle a failed eviction of victims; see `Scheduler.preemption_failed`."""
         ...
@@ -187,11 +191,14 @@ def _bind(group: Sequence[Action], bind: Bind, host: ExchangeHost) -> Steps:
         return
     if bind.extender:
         # The extender has already bound the pod.
+        host.binding_written(pod)
         return
     response = yield binding_request(pod, bind.node_name)
     if not response.ok:
         yield from _release(pod, written)
         host.binding_failed(pod, response.message, plugin="DefaultBinder", point="Bind")
+        return
+    host.binding_written(pod)
 
 
 def _bind_volumes(

@@ -315,18 +315,14 @@ class E2eRun:
     # --- reports of the executor to the engine ------------------------------------------------------------------------
 
     def binding_failed(
-        self,
-        key: str,
-        message: str,
-        *,
-        uid: str = "",
-        plugin: str = "",
-        point: str = "",
-        generation: int | None = None,
+        self, pod: Pod, message: str, *, plugin: str = "", point: str = "", generation: int | None = None
     ) -> None:
         """Report a failed binding to the scheduler."""
         assert self._scheduler is not None
-        self._execute(self._scheduler.binding_failed(key, message, self.now, uid=uid, plugin=plugin, point=point))
+        self._execute(self._scheduler.binding_failed(pod, message, self.now, plugin=plugin, point=point))
+
+    def binding_written(self, pod: Pod, *, generation: int | None = None) -> None:
+        """Do nothing: the scheduler gets all changes of the API."""
 
     def preemption_failed(self, pod: Pod, *, generation: int | None = None) -> None:
         """Report a failed preemption to the scheduler, which retries the pod."""

@@ -24,7 +24,7 @@ from bayplan.engine.nominated_pods import NominatedPodLister
 from bayplan.engine.plan import Plan
 from bayplan.engine.plan_cache import PlanCache
 from bayplan.engine.queue import SchedulingQueue
-from bayplan.engine.queued_pod import QueuedPod, uid_of
+from bayplan.engine.queued_pod import QueuedPod, key_of, uid_of
 from bayplan.engine.records import Outcome, Record, RecordLevel, Records
 from bayplan.engine.select_host import NodeSampling, Pick
 from bayplan.framework.cycle_state import CycleState
@@ -289,22 +289,22 @@ class Scheduler:
         return self.bindings.process_decided(now_ns)
 
     def binding_failed(
-        self, key: str, message: str, now_ns: int, *, uid: str = "", plugin: str = "DefaultBinder", point: str = "Bind"
+        self, pod: Pod, message: str, now_ns: int, *, plugin: str = "DefaultBinder", point: str = "Bind"
     ) -> list[Action]:
         """Requeue a pod that the host could not bind, or for which it could not write an update.
 
         The host drops its other actions for this binding. It reports successful bindings as events instead.
 
         Args:
-            key: the pod.
+            pod: the pod, in any version. If another pod has its name by now, the binding of that one has not failed.
             message: the reason from the API server.
             now_ns: the time.
-            uid: the pod's uid, if another pod may have its name by now; its binding has not failed.
             plugin: the plugin that failed; `""` for an extender, whose message is used unchanged.
             point: the extension point; PreBind if an update could not be written.
         """
+        key = key_of(pod)
         binding = self.bindings.pending.get(key)
-        if binding is None or (uid and binding.queued.pod.metadata.uid != uid):
+        if binding is None or binding.queued.uid != uid_of(pod):
             return []
         del self.bindings.pending[key]
         self.records.report(key, point, plugin, error(message))

@@ -1,4 +1,4 @@
-"""The calls of the engine's thread to its scheduler, which subclasses measure or intercept, and when it makes none."""
+"""The calls of the engine's thread to its scheduler, which subclasses measure or intercept."""
 
 from __future__ import annotations
 
@@ -6,19 +6,8 @@ from bayplan.engine.actions import Action, CycleReport
 from bayplan.engine.scheduler import Scheduler
 from bayplan.objects.meta import KubernetesObject
 
-MAX_PENDING_BINDINGS = 2000
-"""Maximum number of unconfirmed bindings. At this number no cycle starts, which keeps the queue of requests short."""
-
-
-def has_backlog(scheduler: Scheduler) -> bool:
-    """Return whether too many bindings are pending to start another cycle.
-
-    Pods with volumes or devices don't count: they may wait ten minutes for a provisioner, and others must not wait for them.
-    """
-    pending = scheduler.bindings.pending
-    if len(pending) < MAX_PENDING_BINDINGS:
-        return False
-    return sum(not binding.pre_bind for binding in pending.values()) >= MAX_PENDING_BINDINGS
+SWITCH_SECONDS = 0.0005
+"""Python's switch interval: how long the engine's thread may delay other threads (measured in docs/simulator.md)."""
 
 
 class EngineCalls:

@@ -22,10 +22,11 @@ from bayplan.cluster.watched_kinds import WATCHED_KINDS
 from bayplan.engine.actions import Action, Bind, CycleReport
 from bayplan.engine.scheduler import Scheduler
 from bayplan.live.decision_store import DecisionStore
-from bayplan.live.engine_calls import EngineCalls, has_backlog
+from bayplan.live.engine_calls import EngineCalls
 from bayplan.live.engine_recovery import EngineRecovery, prepare, quarantine_unfinished_cycle, refill
 from bayplan.live.engine_status import CycleMeter, EngineStatus, status_of
 from bayplan.live.object_mirror import Change, ObjectMirror
+from bayplan.live.pending_bindings import PendingBindings
 from bayplan.live.plugin_runner import PluginRunner
 from bayplan.live.quarantine import Quarantine
 from bayplan.objects.pod import Pod
@@ -41,8 +42,6 @@ DRAIN_SECONDS = 2.0
 """The time that a replaced scheduler waits for the outcomes of its last bindings."""
 
 CALL_TIMEOUT_S = 5.0
-SWITCH_SECONDS = 0.0005
-"""Python's switch interval: how long the engine's thread may delay other threads (measured in docs/simulator.md)."""
 
 
 class SchedulerThread:
@@ -82,6 +81,7 @@ class SchedulerThread:
         self._mirror = ObjectMirror()
         self._quarantine = Quarantine()
         self._meter = CycleMeter()
+        self._bindings = PendingBindings()
         self._actions: list[Action] = []
         self._inbox: deque[Callable[[], None]] = deque()
         self._wake = Condition()
@@ -130,8 +130,7 @@ class SchedulerThread:
 
     def _sleep(self) -> None:
         with self._wake:
-            if not self._is_woken:
-                self._wake.wait(self._seconds_of_rest())
+            self._wake.wait_for(lambda: self._is_woken, self._seconds_of_rest())
 
     def _seconds_of_rest(self) -> float | None:
         """Return how long to sleep unless woken; None for no limit."""
@@ -161,31 +160,33 @@ class SchedulerThread:
 
     def binding_failed(
         self,
-        key: str,
+        pod: Pod,
         message: str,
         *,
-        uid: str = "",
         plugin: str = "DefaultBinder",
         point: str = "Bind",
         generation: int | None = None,
     ) -> None:
         """Report that the API refused a binding, or an update before it; see `Scheduler.binding_failed`.
 
-        Args:
-            key, uid: the pod.
-            message: the reason.
-            plugin, point: the responsible plugin and extension point.
-            generation: the generation that requested the binding; failures of earlier ones are ignored. None: the current one.
+        Failures of bindings that an earlier generation requested are ignored; None is the current generation.
         """
 
         def job() -> None:
             if generation is None or generation == self.generation:
                 self._meter.binding_failures += 1
                 self._actions += self._scheduler.binding_failed(
-                    key, message, self.clock.now_ns(), uid=uid, plugin=plugin, point=point
+                    pod, message, self.clock.now_ns(), plugin=plugin, point=point
                 )
 
         self._put(job)
+
+    def binding_written(self, pod: Pod, *, generation: int | None = None) -> None:
+        """Report that the API has accepted a binding, in case the watch never confirms it; see `binding_failed`."""
+        if generation is None or generation == self.generation:
+            self._bindings.note(pod)
+            if self._mirror.pod(pod.key) is None:
+                self._notify()
 
     def preemption_failed(self, pod: Pod, *, generation: int | None = None) -> None:
         """Report that an eviction for a pod was refused; see `Scheduler.preemption_failed` and `binding_failed`."""
@@ -293,7 +294,7 @@ class SchedulerThread:
         )
 
     def _may_schedule(self, now_ns: int) -> bool:
-        if self._successor is not None or has_backlog(self._scheduler):
+        if self._successor is not None or self._bindings.has_backlog(self._scheduler):
             return False
         return not self.clock.paused or bool(self._steps) or now_ns == self._instant_ns
 
@@ -316,6 +317,7 @@ class SchedulerThread:
         self._is_published = True
         now_ns = self.clock.now_ns()
         scheduler = self._scheduler
+        self._actions += self._bindings.finish_deleted(scheduler, now_ns)
         if isinstance(scheduler.records, DecisionStore):
             scheduler.records.expire(now_ns)
         self._status = status_of(
@@ -350,10 +352,10 @@ class SchedulerThread:
             more = self._guarded("scheduling", self._schedule) is True
         else:
             self._end_steps()
-        self._deliver_actions()
         self._is_published = False
         if time.monotonic() - self._published_at > PUBLISH_SECONDS or self._is_alone():
             self._guarded("publishing the status", self._publish, fatal=False)
+        self._deliver_actions()
         return more or bool(self._inbox)
 
     def _deliver_actions(self) -> None:
@@ -362,7 +364,7 @@ class SchedulerThread:
         if actions and self._guarded("handing over actions", lambda: (self._on_actions(actions),), fatal=False) is None:
             for action in actions:
                 if isinstance(action, Bind):
-                    self.binding_failed(action.pod.key, "internal error", generation=self.generation)
+                    self.binding_failed(action.pod, "internal error", generation=self.generation)
 
     def _process_inbox(self) -> None:
         inbox = self._inbox
@@ -371,9 +373,7 @@ class SchedulerThread:
 
     def _apply_changes(self, changes: Iterable[Change]) -> None:
         now_ns, mirror, quarantine = self.clock.now_ns(), self._mirror, self._quarantine
-        watched = [
-            (it.old, it.new) for it in changes if type(it.new if it.new is not None else it.old) in WATCHED_KINDS
-        ]
+        watched = [(each.old, each.new) for each in changes if type(each.new or each.old) in WATCHED_KINDS]
         # Mirror all of them first: if one of them breaks the engine, the next scheduler still gets the others.
         for old, new in watched:
             mirror.apply(old, new)

@@ -478,12 +478,12 @@ class Simulator:
             if not changes:
                 plugin = "" if action.extender else "DefaultBinder"
                 refusal = binding_problem(cluster.store, key) or "the cluster refused it"
-                return scheduler.binding_failed(key, refusal, now_ns, plugin=plugin)
+                return scheduler.binding_failed(action.pod, refusal, now_ns, plugin=plugin)
         else:
             changes = cluster.write_volume(action.item, action.node_name, now_ns)
             if not changes and (refusal := update_problem(cluster.store, action.item)):
                 plugin = "DynamicResources" if isinstance(action.item, ResourceClaim) else "VolumeBinding"
-                return scheduler.binding_failed(key, refusal, now_ns, plugin=plugin, point="PreBind")
+                return scheduler.binding_failed(action.pod, refusal, now_ns, plugin=plugin, point="PreBind")
         self._take(changes, now_ns)
         return ()
 
