@@ -16,9 +16,12 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.configuration.loading import default_configuration
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.status import Code, Status, unschedulable
-from bayplan.live.metrics import SchedulerMetrics
+from bayplan.live.metrics import SchedulerMetrics, _events
 from bayplan.live.queue_metrics import QueueFigures
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.namespace import Namespace
 from bayplan.objects.pod import Pod
+from bayplan.objects.storage import StorageClass
 from bayplan.plugins.registry import in_tree_registry
 from bayplan.testing import make_node, make_pod
 from tests.engine.recorders import allow, make_recorder, make_scheduler
@@ -39,6 +42,9 @@ OURS = frozenset(
     }
 )
 """Not in the table: that was taken without leader election, whose name is that of client-go's metrics; and Go is not Python."""
+
+HINTS = "scheduler_queueing_hint_execution_duration_seconds"
+"""Not available either; not in the table, because no hints ran when that was taken."""
 
 LEFT_OUT = (
     "aggregator_",
@@ -145,7 +151,7 @@ def test_missing_upstream_metrics_are_documented() -> None:
     missing = facts().keys() - metrics_of_every_kind().keys()
     assert {name for name in missing if not name.startswith(LEFT_OUT)} == set()
     text = DOCUMENTATION.read_text()
-    assert [name for name in LEFT_OUT if f"`{name}" not in text] == []
+    assert [name for name in (*LEFT_OUT, HINTS) if f"`{name}" not in text] == []
     assert [name for name in LEFT_OUT if not any(each.startswith(name) for each in missing)] == [], "it is there by now"
 
 
@@ -159,6 +165,41 @@ def test_a_bound_pod_counts_as_a_scheduled_attempt() -> None:
     assert found['scheduler_pod_scheduling_sli_duration_seconds_sum{attempts="1"}'] == 2
     assert found["scheduler_scheduling_algorithm_duration_seconds_sum"] == 0.003
     assert found['scheduler_cache_size{type="pods"}'] == 1
+
+
+NODE, POD, PLACED = make_node("n").capacity(cpu="4").obj(), make_pod("p").obj(), make_pod("p").node("n").obj()
+GATED = make_pod("p").gate("g").obj()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "want"),
+    [
+        pytest.param(None, NODE, ["NodeAdd"], id="a new node"),
+        pytest.param(NODE, make_node("n").capacity(cpu="8").obj(), ["NodeUpdateNodeAllocatable"], id="a larger node"),
+        pytest.param(NODE, NODE, [], id="a heartbeat"),
+        pytest.param(None, StorageClass(), ["storage.k8s.io/StorageClassAdd"], id="a group in the name"),
+        pytest.param(None, Namespace(), [], id="a kind without events"),
+        pytest.param(None, POD, ["UnschedulablePodAdd"], id="a pending pod"),
+        pytest.param(None, make_pod("p").scheduler("other").obj(), [], id="a pod of another scheduler"),
+        pytest.param(POD, PLACED, ["AssignedPodAdd", "UnschedulablePodDelete"], id="a pod that is bound"),
+        pytest.param(POD, None, ["UnschedulablePodDelete"], id="a pending pod that is deleted"),
+        pytest.param(PLACED, None, ["AssignedPodDelete"], id="a bound pod that is deleted"),
+        pytest.param(PLACED, make_pod("p").node("n").nominated("n").obj(), ["AssignedPodUpdate"], id="a status"),
+        pytest.param(
+            GATED, POD, ["UnschedulablePodUpdate", "UnschedulablePodUpdatePodSchedulingGatesEliminated"], id="no gates"
+        ),
+        pytest.param(
+            PLACED,
+            make_pod("p").node("n").label(a="b").obj(),
+            ["AssignedPodUpdate", "AssignedPodUpdatePodLabel"],
+            id="labels of a bound pod",
+        ),
+    ],
+)
+def test_events_have_upstreams_names(
+    old: KubernetesObject | None, new: KubernetesObject | None, want: list[str]
+) -> None:
+    assert _events(scheduler_with("a"), old, new) == want
 
 
 @pytest.mark.parametrize("leaves", [False, True])
@@ -225,6 +266,9 @@ def test_pending_pods_are_counted_by_plugin_and_queue() -> None:
     assert found['scheduler_unschedulable_pods{plugin="NodeResourcesFit",profile="default-scheduler"}'] == 1
     assert found['scheduler_unschedulable_pods{plugin="SchedulingGates",profile="default-scheduler"}'] == 1
     assert found['scheduler_pending_pods{queue="gated"}'] == 1
+    # A plugin that no longer rejects pods stays in the metrics.
+    scheduler.handle(gated, None, 0)
+    assert samples(metrics)['scheduler_unschedulable_pods{plugin="SchedulingGates",profile="default-scheduler"}'] == 0
 
 
 def test_preemption_attempts_and_victims_are_counted() -> None:

@@ -16,7 +16,7 @@ from bayplan.engine.actions import Action, CycleReport, Emit, Evict, SetConditio
 from bayplan.engine.queued_pod import key_of
 from bayplan.engine.records import Outcome
 from bayplan.engine.scheduler import Scheduler
-from bayplan.framework.events import UNSCHEDULABLE_TIMEOUT
+from bayplan.framework.events import UNSCHEDULABLE_TIMEOUT, object_changes, pod_update_events
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.live.instrumented_queue import InstrumentedQueue
 from bayplan.live.plugin_timer import PluginTimer
@@ -289,17 +289,34 @@ class _MeasuredCalls(PluginTimer):
         """Process a change; see `EngineCalls.handle`."""
         began = time.perf_counter()
         actions = scheduler.handle(old, new, now_ns)
-        self._metrics.handled(_event(old, new), time.perf_counter() - began)
+        seconds = time.perf_counter() - began
+        for event in _events(scheduler, old, new):
+            self._metrics.handled(event, seconds)
         return actions
 
 
-def _event(old: KubernetesObject | None, new: KubernetesObject | None) -> str:
-    """Return upstream's name of a change, such as ``NodeAdd``."""
-    item = new if new is not None else old
-    what = "Add" if old is None else "Delete" if new is None else "Update"
-    if not isinstance(item, Pod):
-        return f"{type(item).__name__}{what}"
-    if not item.spec.node_name:
-        return f"UnschedulablePod{what}"
-    # For the cache, a pod that gets its node is a new pod.
-    return "AssignedPodAdd" if isinstance(old, Pod) and not old.spec.node_name else f"AssignedPod{what}"
+def _events(scheduler: Scheduler, old: KubernetesObject | None, new: KubernetesObject | None) -> list[str]:
+    """Return upstream's names of the events in a change, such as ``NodeAdd``; none if upstream doesn't handle the change."""
+    if not isinstance(old, Pod | None) or not isinstance(new, Pod | None):
+        return [change.event.label for change in object_changes(old, new, gates=scheduler.state.request_gates)]
+    events: list[str] = []
+    was_assigned = old is not None and bool(old.spec.node_name)
+    is_assigned = new is not None and bool(new.spec.node_name)
+    if was_assigned or is_assigned:
+        # For the cache, a pod that gets its node is a new pod.
+        events.append(f"AssignedPod{'Delete' if new is None else 'Update' if was_assigned else 'Add'}")
+    pending = old if old is not None else new
+    if pending is not None and not was_assigned and pending.spec.scheduler_name in scheduler.profiles:
+        if old is not None and (new is None or is_assigned):
+            events.append("UnschedulablePodDelete")
+        elif not is_assigned:
+            events.append(f"UnschedulablePod{'Add' if old is None else 'Update'}")
+    if old is not None and new is not None and events and events[0].endswith("PodUpdate") and _has_events(old, new):
+        specific = [event.label for event in pod_update_events(old, new, scheduler.state.request_gates)]
+        events += [event for event in specific if event not in events]
+    return events
+
+
+def _has_events(old: Pod, new: Pod) -> bool:
+    """Return whether an update can be a specific event; of updates of the status alone, few are, and looking for them is slow."""
+    return old.spec != new.spec or old.metadata.labels != new.metadata.labels

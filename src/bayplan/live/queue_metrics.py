@@ -69,6 +69,8 @@ class QueueCollector(Collector):
 
     def __init__(self, figures: Callable[[], QueueFigures | None], registry: CollectorRegistry) -> None:
         self._figures = figures
+        # Plugins that rejected pods at an earlier scrape, whose number is reported even if it is 0 now.
+        self._rejecting: dict[tuple[str, ...], None] = {}
         registry.register(self)
 
     def describe(self) -> Iterable[Metric]:
@@ -92,11 +94,12 @@ class QueueCollector(Collector):
             ("type",),
             {(name,): count for name, count in found.cache.items()},
         )
+        self._rejecting.update(dict.fromkeys(found.unschedulable))
         yield _gauge(
             "scheduler_unschedulable_pods",
             "The number of unschedulable pods broken down by plugin name.",
             ("plugin", "profile"),
-            found.unschedulable,
+            {which: found.unschedulable[which] for which in self._rejecting},
         )
         yield _gauge(
             "scheduler_inflight_events",
