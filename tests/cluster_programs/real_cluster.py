@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
+import signal
 import socket
 import ssl
 import subprocess
@@ -139,6 +140,14 @@ class RealCluster:
             process = self._processes.pop(name)
             process.kill()
             process.wait()
+
+    def pause(self, name: str) -> None:
+        """Stop a program with SIGSTOP: it accepts connections, but does not respond."""
+        self._processes[name].send_signal(signal.SIGSTOP)
+
+    def resume(self, name: str) -> None:
+        """Continue a paused program."""
+        self._processes[name].send_signal(signal.SIGCONT)
 
     def _is_ready(self) -> bool:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import signal
 from collections import Counter
 from collections.abc import Iterator
@@ -82,6 +83,34 @@ def test_schedule_binds_a_thousand_pods(tmp_path: Path) -> None:
             assert reported[name]["note"] == f"Successfully assigned default/{name} to {each['spec']['nodeName']}"
             assert reported[name]["regarding"]["uid"] == each["metadata"]["uid"]
             assert (reported[name]["action"], reported[name]["reportingController"]) == ("Binding", "default-scheduler")
+        assert process.end() == 0
+
+
+def test_schedule_goes_on_after_the_database_is_lost(tmp_path: Path) -> None:
+    """A new etcd starts at revision 1, so that watches from the previous revision would wait for a long time."""
+    with cluster(tmp_path, nodes=2) as real, bayplan_schedule(real.kubeconfig, tmp_path / "log", *ALONE) as process:
+        process.wait_for("scheduling")
+        create(real, [pod(f"pod-{number}") for number in range(150)])
+        wait_until(lambda: len(events(real, "Scheduled")) == 150, PATIENCE)
+        real.kill("kube-apiserver", "etcd")
+        shutil.rmtree(real.folder / "etcd")
+        real.start()
+        real.ask("POST", "/api/v1/nodes", node("new", "4"))
+        real.ask("PATCH", "/api/v1/nodes/new", {"spec": {"taints": None}}, "application/merge-patch+json")
+        create(real, [pod("after")])
+        wait_until(lambda: placed(real) == {"after": "new"}, PATIENCE)
+        assert any("older than" in line for line in process.lines)
+        assert process.end() == 0
+
+
+def test_schedule_notices_an_api_server_that_hangs(tmp_path: Path) -> None:
+    with cluster(tmp_path, nodes=1) as real, bayplan_schedule(real.kubeconfig, tmp_path / "log", *ALONE) as process:
+        process.wait_for("scheduling")
+        real.pause("kube-apiserver")
+        wait_until(lambda: any("/api/v1/pods" in line and "does not respond" in line for line in process.lines), 90)
+        real.resume("kube-apiserver")
+        create(real, [pod("after")])
+        wait_until(lambda: placed(real) == {"after": "node-0"}, PATIENCE)
         assert process.end() == 0
 
 
