@@ -257,7 +257,7 @@ def test_after_a_failure_a_reflector_lists_again_if_the_server_lost_data(
 
 def test_a_silent_list_is_reported_as_a_problem(caplog: pytest.LogCaptureFixture) -> None:
     follow(lambda: Script([[SILENT], LIST]))
-    assert [record.getMessage() for record in caplog.records] == [f"{PATH}: no data"]
+    assert [record.getMessage() for record in caplog.records] == [f"{PATH}: no data", f"{PATH}: watched again"]
 
 
 def test_a_reflector_reports_refusals_and_undecodable_objects() -> None:

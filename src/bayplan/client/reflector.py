@@ -182,7 +182,7 @@ class Reflector(Generic[W]):
                     await self._watch()
                 else:
                     await self._list()
-                self.problem = ""
+                self._end_problem()
                 continue
             except _TooOld:
                 self.version = ""
@@ -307,7 +307,7 @@ class Reflector(Generic[W]):
 
     def _are_synced(self, version: str) -> None:
         self.version = version
-        self.problem = ""
+        self._end_problem()
         self._is_suspect = False
         self.synced.set()
         if self._on_listed is not None:
@@ -352,7 +352,7 @@ class Reflector(Generic[W]):
         full = {"watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": str(seconds), **query}
         async with aclosing(self._connection.stream(self._path, self._query(full))) as stream:
             async for lines in stream:
-                self.problem = ""
+                self._end_problem()
                 yield [self._event(line) for line in lines if line]
 
     def _take(self, event: _WatchEvent, changes: list[Change[W]]) -> None:
@@ -384,6 +384,11 @@ class Reflector(Generic[W]):
             old = None
         self.items[key] = item
         changes.append(Change(old, item))
+
+    def _end_problem(self) -> None:
+        if self.problem:
+            _log.warning("%s: watched again", self._path)
+            self.problem = ""
 
     def _fail(self, event: _WatchEvent) -> None:
         status = self._bare(event.object)
