@@ -271,6 +271,14 @@ def test_pending_pods_are_counted_by_plugin_and_queue() -> None:
     assert samples(metrics)['scheduler_unschedulable_pods{plugin="SchedulingGates",profile="default-scheduler"}'] == 0
 
 
+def test_preemption_attempts_without_victims_are_counted() -> None:
+    scheduler = scheduler_with("a")
+    metrics = SchedulerMetrics(lambda: None)
+    run(scheduler, metrics, make_pod("large").req(cpu="9").obj())
+    found = samples(metrics)
+    assert (found["scheduler_preemption_attempts_total"], found["scheduler_preemption_victims_count"]) == (1, 0)
+
+
 def test_preemption_attempts_and_victims_are_counted() -> None:
     scheduler = scheduler_with()
     metrics = SchedulerMetrics(lambda: None)

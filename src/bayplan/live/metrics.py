@@ -93,6 +93,7 @@ class RequestMetrics:
 
 
 _MAX_ATTEMPTS_LABEL = 15
+_PREEMPTION_TEXT = "preemption: "
 _PER_RESULT = ("profile", "result")
 
 
@@ -227,8 +228,10 @@ class SchedulerMetrics:
         self._attempts.add(profile, result)
         self._attempt_seconds.observe(seconds, profile, result)
         victims = sum(isinstance(action, Evict) for action in report.actions)
-        if victims:
+        # As in upstream, every call of DefaultPreemption is an attempt. Without victims, it adds a text with this prefix.
+        if victims or _PREEMPTION_TEXT in report.message:
             self._preemptions.add()
+        if victims:
             self._victims.observe(victims)
 
     def on_actions(self, actions: Sequence[Action], now_ns: int) -> None:
