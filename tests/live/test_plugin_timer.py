@@ -104,6 +104,8 @@ def test_post_filter_is_timed_for_an_infeasible_pod() -> None:
     assert reported.plugins["DefaultPreemption", "PostFilter"] == ["Unschedulable"]
     assert reported.points["PostFilter"] == ["Unschedulable"]
     assert "Score" not in reported.points
+    assert "PreBind" not in reported.points
+    assert ("DynamicResources", "PostFilter") in reported.plugins
 
 
 @pytest.mark.parametrize(

@@ -41,12 +41,13 @@ _POINTS = {
     "unreserve": "Unreserve",
     "permit": "Permit",
     "pre_bind": "PreBind",
-    "updates": "PreBind",
+    "updates": "updates",
     "bind": "Bind",
     "post_bind": "PostBind",
 }
-"""Extension points by method, with upstream's names."""
+"""Extension points by method, with upstream's names; `updates` belongs to PreBind, or to PostFilter if that has run."""
 
+_UPDATES = "updates"
 _IN_SCORE = "ScoreExtensionNormalize"
 """The point of normalizing; `observe_point` counts it as a part of Score."""
 
@@ -153,6 +154,9 @@ class PluginTimer(EngineCalls):
         return answer
 
     def _report(self, profile: str) -> None:
+        for plugin, _ in [which for which in self._seconds if which[1] == _UPDATES]:
+            which = (plugin, "PostFilter" if (plugin, "PostFilter") in self._seconds else "PreBind")
+            self._seconds[which] = self._seconds.get(which, 0.0) + self._seconds.pop((plugin, _UPDATES))
         points: dict[str, float] = {}
         statuses: dict[str, str] = {}
         for which, seconds in self._seconds.items():
