@@ -255,6 +255,13 @@ def test_after_a_failure_a_reflector_lists_again_if_the_server_lost_data(
     assert followed.state.keys() == ({"c"} if asked[-2] == "initial" else {"a", "b", "c"})
 
 
+def test_a_lost_watch_is_opened_again_without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FIRST_PAUSE_SECONDS", 100.0)
+    monkeypatch.setattr(module, "CALM_SECONDS", 0.0)
+    followed, _, _ = follow(lambda: Script([[*LIST, LOST], [event("ADDED", "c", 8), LOST], [bookmark(9)]]))
+    assert followed.state.keys() == {"a", "b", "c"}
+
+
 def test_a_silent_list_is_reported_as_a_problem(caplog: pytest.LogCaptureFixture) -> None:
     follow(lambda: Script([[SILENT], LIST]))
     assert [record.getMessage() for record in caplog.records] == [f"{PATH}: no data", f"{PATH}: watched again"]

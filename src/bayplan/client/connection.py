@@ -246,7 +246,9 @@ class ApiConnection:
     # --- streams ------------------------------------------------------------------------------------------------------
 
     async def stream(self, path: str, query: str) -> AsyncGenerator[list[bytes], None]:
-        """Yield the lines of a stream until the server ends it. Lines that arrive together are in one list.
+        """Yield an empty list when the stream is open, and its lines until the server ends it.
+
+        Lines that arrive together are in one list.
 
         Args:
             path: the path of the collection.
@@ -281,6 +283,7 @@ class ApiConnection:
                         raise ConnectionLost("credentials were renewed")
                     raise StreamRejected(response)
                 self._streams[answer] = None
+                yield []
                 unfinished, size = list[bytes](), 0
                 while chunk := await answer.content.readany():
                     self._heard_at = self._loop.time()

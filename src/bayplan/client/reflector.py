@@ -28,10 +28,10 @@ PAGE = 500
 
 FIRST_PAUSE_SECONDS = 0.8
 MAX_PAUSE_SECONDS = 30.0
-CALM_SECONDS = 120.0
-"""Seconds without a failure after which the pause between attempts is reset.
+CALM_SECONDS = 10.0
+"""Seconds after which an open watch proves that the server works: if it is lost, it is opened again at once, as in client-go.
 
-Each failure doubles it, up to the maximum.
+Each other failure doubles the pause between attempts, up to the maximum.
 """
 
 SHORT_SECONDS = 1.0
@@ -168,6 +168,7 @@ class Reflector(Generic[W]):
         self._can_stream = True
         # After a failure, the server may have an older state, restored from a backup or empty.
         self._is_suspect = False
+        self._is_open = False
         self._event = msgspec.json.Decoder(_WatchEvent).decode
         self._bare = msgspec.json.Decoder(_BareObject).decode
 
@@ -176,7 +177,7 @@ class Reflector(Generic[W]):
         pause = FIRST_PAUSE_SECONDS
         loop = asyncio.get_running_loop()
         while True:
-            began = loop.time()
+            began, self._is_open = loop.time(), False
             try:
                 if self.version:
                     await self._watch()
@@ -208,7 +209,9 @@ class Reflector(Generic[W]):
             if problem != self.problem:
                 _log.warning("%s: %s", self._path, problem)
             self.problem, self._is_suspect = problem, True
-            pause = FIRST_PAUSE_SECONDS if loop.time() - began > CALM_SECONDS else pause
+            if self._is_open and loop.time() - began > CALM_SECONDS:
+                pause = FIRST_PAUSE_SECONDS
+                continue
             await asyncio.sleep(pause * (1.0 + self._jitter()))
             pause = min(2 * pause, MAX_PAUSE_SECONDS)
 
@@ -352,7 +355,9 @@ class Reflector(Generic[W]):
         full = {"watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": str(seconds), **query}
         async with aclosing(self._connection.stream(self._path, self._query(full))) as stream:
             async for lines in stream:
-                self._end_problem()
+                self._is_open = True
+                if lines:
+                    self._end_problem()
                 yield [self._event(line) for line in lines if line]
 
     def _take(self, event: _WatchEvent, changes: list[Change[W]]) -> None:
