@@ -42,12 +42,29 @@ def test_lines_that_nobody_reads_are_dropped_and_counted(monkeypatch: pytest.Mon
     assert output.dropped_lines == 0  # `finish` queued the report.
     found = b""
     with os.fdopen(reading, "rb") as file:
-        while b"dropped" not in found:
+        while b"could not" not in found:
             found += os.read(file.fileno(), 1 << 16)
     os.close(writing)
     *lines, report = found.decode().splitlines()
     assert [int(line) for line in lines] == list(range(len(lines)))
-    assert report == f"{10_000 - len(lines)} lines were dropped, because nobody read them"
+    assert report == f"{10_000 - len(lines)} lines could not be written"
+
+
+def test_lines_are_written_again_when_a_full_disk_has_room() -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("needs /dev/full, which only Linux has")
+    reading, writing = os.pipe()
+    full = os.open("/dev/full", os.O_WRONLY)
+    output = BackgroundOutput(full)
+    output.write("lost\n")
+    while not output.dropped_lines:
+        time.sleep(0.01)
+    os.dup2(writing, full)
+    output.write("later\n")
+    output.finish()
+    os.close(full)
+    os.close(writing)
+    assert read_all(reading) == "1 lines could not be written\nlater\n"
 
 
 def test_a_closed_pipe_raises_broken_pipe_error() -> None:

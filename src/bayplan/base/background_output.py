@@ -32,7 +32,7 @@ class BackgroundOutput(io.TextIOBase):
         descriptor: the file descriptor, which stays open.
 
     Attributes:
-        dropped_lines: the number of lines that were dropped since the last one that was written.
+        dropped_lines: the number of lines that were dropped, or could not be written, since the last one that was queued.
     """
 
     encoding = "utf-8"
@@ -45,7 +45,7 @@ class BackgroundOutput(io.TextIOBase):
         self._pending_bytes = 0
         self._changed = Condition()
         self._is_closing = False
-        self._problem: OSError | None = None
+        self._broken: BrokenPipeError | None = None
         # A daemon, because a write to a full pipe can't be interrupted.
         self._thread = Thread(target=self._run, name="bayplan-output", daemon=True)
         self._thread.start()
@@ -54,14 +54,14 @@ class BackgroundOutput(io.TextIOBase):
         """Queue the lines that the text completes; drop them if too much is pending.
 
         Raises:
-            BrokenPipeError: the reader has closed the pipe. After other errors (a full disk), text is discarded.
+            BrokenPipeError: the reader has closed the pipe.
         """
         with self._changed:
-            if isinstance(self._problem, BrokenPipeError):
-                raise BrokenPipeError(self._problem.errno, self._problem.strerror)
+            if self._broken is not None:
+                raise BrokenPipeError(self._broken.errno, self._broken.strerror)
             lines, newline, self._unfinished = (self._unfinished + text).rpartition("\n")
             data = (lines + newline).encode(errors="backslashreplace")
-            if self._problem is None and data:
+            if data:
                 # Once lines are dropped, wait until half of the pending ones are written, for one report of many.
                 if self._pending_bytes + len(data) > MAX_PENDING_BYTES // (2 if self.dropped_lines else 1):
                     self.dropped_lines += data.count(b"\n")
@@ -71,7 +71,7 @@ class BackgroundOutput(io.TextIOBase):
 
     def _queue(self, data: bytes) -> None:
         if self.dropped_lines:
-            data = b"%d lines were dropped, because nobody read them\n" % self.dropped_lines + data
+            data = b"%d lines could not be written\n" % self.dropped_lines + data
             self.dropped_lines = 0
         self._pending.append(data)
         self._pending_bytes += len(data)
@@ -107,11 +107,13 @@ class BackgroundOutput(io.TextIOBase):
                 data = self._pending[0]
             try:
                 _write(self._descriptor, data)
-            except OSError as problem:
-                with self._changed:
-                    self._problem = problem
-                    self._pending.clear()
+            except BrokenPipeError as problem:
+                self._broken = problem
                 return
+            except OSError:
+                # The disk is full; there may be room later.
+                with self._changed:
+                    self.dropped_lines += data.count(b"\n")
             with self._changed:
                 self._pending.popleft()
                 self._pending_bytes -= len(data)
