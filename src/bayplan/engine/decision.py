@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple, Protocol
@@ -240,7 +240,7 @@ class Decision:
 
 def rebuild(record: Record, frame: Frame) -> Decision:
     """Rebuild a decision from its keyframe and the changes up to it."""
-    keyframe = frame.keyframe
+    keyframe, extenders = frame.keyframe, frame.extenders or ()
     codes, raw = keyframe.values_until(frame.changes)
     overrides = {row: (number, verdict) for row, number, verdict in frame.overrides}
     names, rows_with_nodes, place = _rows_with_nodes(keyframe.names)
@@ -254,6 +254,8 @@ def rebuild(record: Record, frame: Frame) -> Decision:
     elif frame.sample is not None:
         order = keyframe.order[allowed[keyframe.order]]
         examined = mask_of(visited_rows(order, *frame.sample), len(allowed))
+    statuses = _statuses(keyframe, codes, overrides)
+    codes = _with_extender_codes(codes, extenders, statuses)
     feasible = examined & ~codes.any(axis=0)
     feasible[list(overrides)] = False
     scorers = keyframe.scorer_weights if frame.scored else ()
@@ -261,19 +263,27 @@ def rebuild(record: Record, frame: Frame) -> Decision:
     normalized = raw.copy()
     for number, scale in enumerate(frame.scales):
         normalized[number] = keyframe.normalize(number, scale, raw[number])
+    for result in extenders:
+        if result.scores is not None:
+            scorers = (*scorers, (result.name, result.weight))
+            scores = np.zeros(len(keyframe.names), dtype=np.int64)
+            for row, score in result.scores:
+                scores[row] = score
+            raw, normalized = np.vstack((raw, scores)), np.vstack((normalized, scores * result.scale))
     weights = tuple(weight for _, weight in scorers)
     total = np.full(len(keyframe.names), -1, dtype=np.int64)
     if frame.scored:
+        # If extenders ran, nodes have no points without scores.
+        floor = keyframe.floor if frame.extenders is None else 0
         weighted = normalized * np.array(weights, dtype=np.int64).reshape(-1, 1)
-        total[feasible] = keyframe.floor + weighted.sum(axis=0)[feasible]
+        total[feasible] = floor + weighted.sum(axis=0)[feasible]
     ties: Sequence[int] = (
         frame.ties if frame.ties is not None else np.flatnonzero(total == total.max(initial=0)).tolist()
     )
-    statuses = _statuses(keyframe, codes, overrides)
-    decision = Decision(
+    return Decision(
         record=record,
         names=names,
-        filters=keyframe.filter_names,
+        filters=(*keyframe.filter_names, *(result.name for result in extenders)),
         scorers=tuple(name for name, _ in scorers),
         weights=weights,
         allowed=allowed[rows_with_nodes],
@@ -288,15 +298,12 @@ def rebuild(record: Record, frame: Frame) -> Decision:
         absent=keyframe.absent,
         statuses=statuses,
         overrides={place[row]: verdict for row, verdict in overrides.items() if row in place},
+        extenders=tuple(result.moved(place) for result in extenders),
         preemption=frame.preemption,
         check_all=frame.check_all,
         pre_filters=frame.pre_filters,
         pre_scores=frame.pre_scores,
     )
-    if frame.extenders is None:
-        return decision
-    floor = keyframe.floor if frame.scored else 0
-    return with_extenders(decision, [result.moved(place) for result in frame.extenders], floor)
 
 
 @lru_cache(maxsize=16)
@@ -308,44 +315,21 @@ def _rows_with_nodes(names: tuple[str | None, ...]) -> tuple[tuple[str, ...], In
     return tuple(names[row] or "" for row in rows_with_nodes), rows, place
 
 
-def with_extenders(decision: Decision, extenders: Sequence[ExtenderResult], floor: int) -> Decision:
-    """Return the decision with the results of the extenders appended to those of the plugins.
-
-    Row numbers in `extenders` are those of the decision. `floor`: the points of each node in `decision.total` if no
-    plugin scores; extenders replace them.
-    """
-    codes, statuses = list(decision.codes), dict(decision.statuses)
-    for number, result in enumerate(extenders, start=len(decision.filters)):
-        verdicts = np.zeros(len(decision.names), dtype=np.uint16)
+def _with_extender_codes(
+    codes: Codes, extenders: Sequence[ExtenderResult], statuses: dict[tuple[int, int], Status]
+) -> Codes:
+    """Return the codes with a row per extender, like another filter, and add the statuses of their verdicts."""
+    for number, result in enumerate(extenders, start=len(codes)):
+        verdicts = np.zeros(codes.shape[1], dtype=np.uint16)
         known: dict[Status, int] = {}
         for row, status in result.refused:
             verdict = known.setdefault(status, len(known) + 1)
-            verdicts[row] = verdict | (UNRESOLVABLE_BIT if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE else 0)
-            statuses[number, int(verdicts[row])] = status
-        codes.append(verdicts)
-    scoring = [result for result in extenders if result.scores is not None]
-    raw = np.zeros((len(scoring), len(decision.names)), dtype=np.int64)
-    for number, result in enumerate(scoring):
-        for row, score in result.scores or ():
-            raw[number, row] = score
-    own = decision.total
-    feasible = decision.feasible & ~np.any(codes[len(decision.filters) :], axis=0)
-    weights = np.array([result.weight for result in scoring], dtype=np.int64).reshape(-1, 1)
-    scaled = raw * np.array([result.scale for result in scoring], dtype=np.int64).reshape(-1, 1)
-    scored = own - floor + (scaled * weights).sum(axis=0)
-    return replace(
-        decision,
-        filters=(*decision.filters, *(result.name for result in extenders)),
-        scorers=(*decision.scorers, *(result.name for result in scoring)),
-        weights=(*decision.weights, *(result.weight for result in scoring)),
-        codes=np.array(codes, dtype=np.uint16).reshape(-1, len(decision.names)),
-        raw=np.concatenate((decision.raw, raw)),
-        normalized=np.concatenate((decision.normalized, scaled)),
-        feasible=feasible,
-        total=np.where(feasible & (own >= 0), scored, -1),
-        statuses=statuses,
-        extenders=tuple(extenders),
-    )
+            if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                verdict |= UNRESOLVABLE_BIT
+            verdicts[row] = verdict
+            statuses[number, verdict] = status
+        codes = np.vstack((codes, verdicts))
+    return codes
 
 
 def _statuses(
