@@ -9,7 +9,6 @@ from bayplan.state.pod_info cimport PodInfo
 cdef class ClusterEvents:
     cdef public Scheduler _scheduler
 
-    cpdef list handle(self, object old, object new, object now_ns)
     @cython.locals(scheduler=Scheduler)
     cdef list _pod(self, Pod old, Pod new, object now_ns)
     @cython.locals(scheduler=Scheduler, state=ClusterState, known=PodInfo)

@@ -36,7 +36,6 @@ cdef void _search_sample(
     Plan plan, object feasible, ScheduleResult result, NodeSampling sampling, Py_ssize_t count, bint may_fail
 ) except *
 
-cpdef object diagnose(Plan plan, ScheduleResult result, object failures)
 
 @cython.locals(sample=Sample)
 cpdef void prioritize_nodes(Plan plan, object feasible, ScheduleResult result) except *

@@ -6,5 +6,4 @@ cdef class Nominator:
     cdef object _pod_lister
 
     cpdef void add(self, Pod pod, object nominated_node_name=*) except *
-    cpdef void update(self, Pod old, Pod new) except *
     cpdef void remove(self, object uid) except *

@@ -27,7 +27,6 @@ cdef class Plan:
     cdef bint _has_custom_scores
     cdef object __weakref__
 
-    cpdef void adapt(self, object pod, object stale, bint keeps_footprint) except *
     cpdef PreparationOutcome run_pre_filter_plugins(self, object cycle_state)
     cdef void _choose_filters(self) except *
     cdef object _params(self, RuleResult result, dict known, object ran, object base)

@@ -12,8 +12,6 @@ cdef class PlanCache:
 
     @cython.locals(signature=bytes, plan=Plan, plugin=object)
     cpdef Plan plan_for(self, Profile profile, Pod pod)
-    @cython.locals(plan=Plan)
-    cdef Plan _find(self, bytes signature, Profile profile, object pod)
 
 @cython.locals(metadata=ObjectMeta)
 cdef tuple _identity(Profile profile, Pod pod)

@@ -5,4 +5,3 @@ cdef class Records:
     cdef object __weakref__
 
     cpdef void add(self, object record, object plan, object result) except *
-    cpdef void report(self, object pod, object point, object plugin, object status, object timeout_ns=*) except *

@@ -31,9 +31,6 @@ cdef class RuleResult:
     cpdef void refresh(self, object params, uint8_t[::1] feasible) except *
     @cython.locals(columns=Columns, grown=bint)
     cdef bint bind(self) except -1
-    cpdef void adapt(self, object spec) except *
-    cpdef void allocate(self) except *
-    cpdef void run_all(self) except *
     cpdef void run_changed(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *
 
 cdef class FilterResult(RuleResult):
@@ -42,9 +39,6 @@ cdef class FilterResult(RuleResult):
     cdef public Py_ssize_t failing
     cdef public bint has_errors
 
-    cpdef void adapt(self, object spec) except *
-    cpdef void allocate(self) except *
-    cpdef void run_all(self) except *
     @cython.locals(codes=uint16_t[::1], failing=cython.int, found=cython.int, row=Py_ssize_t)
     cdef void _count(self) except *
     @cython.locals(
@@ -59,9 +53,6 @@ cdef class ScoreResult(RuleResult):
 
     @cython.locals(rule=ScoreRule)
     cpdef void refresh(self, object params, uint8_t[::1] feasible) except *
-    cpdef void adapt(self, object spec) except *
-    cpdef void allocate(self) except *
-    cpdef void run_all(self) except *
     @cython.locals(raw=int64_t[::1], rule=ScoreRule, loaded=int64_t, place=Py_ssize_t, row=Py_ssize_t)
     cpdef void run_changed(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *
     cpdef bint is_uniform(self) except -1

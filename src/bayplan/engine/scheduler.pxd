@@ -29,8 +29,6 @@ cdef class Scheduler:
     cdef public object _pick, _events
     cdef object __weakref__
 
-    cpdef object handle(self, object old, object new, object now_ns)
-    cpdef object schedule_one(self, object now_ns)
     @cython.locals(plan=Plan, profile=Profile, result=ScheduleResult, pod=Pod)
     cpdef object _schedule(self, QueuedPod queued, object now_ns)
     @cython.locals(pod=Pod)
@@ -42,5 +40,4 @@ cdef class Scheduler:
     cpdef object _unschedulable(
         self, QueuedPod queued, object profile, Plan plan, ScheduleResult result, object cycle_state, object now_ns
     )
-    cpdef tuple run_post_filter_plugins(self, object profile, object pod, object diagnosis, object cycle_state)
     cpdef void assume(self, Plan plan, object pod, object key, Py_ssize_t row) except *
