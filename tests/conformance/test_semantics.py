@@ -113,7 +113,7 @@ def test_rule_12_pre_filter_results_are_combined(
 ) -> None:
     reported: list[str] = []
     plugins = [_Answering(f"P{number}", answer, reported) for number, answer in enumerate(answers)]
-    profile = cast(Profile, SimpleNamespace(pre_filter=plugins))
+    profile = cast(Profile, SimpleNamespace(pre_filter=plugins, filter=()))
     outcome = PreFilters(profile, {plugin.name: None for plugin in plugins}, make_state([])).refresh(CycleState())
     assert outcome.status == want
     assert reported == asked

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from bayplan.engine.rule_result import FilterResult, RuleResults, RuleSet
-from bayplan.framework.plugin import PreFilterPlugin
 from bayplan.state.arrays import Bools, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.row_log import LogReader
@@ -31,7 +30,7 @@ class FilteredRows:
     """
 
     def __init__(self, state: ClusterState, shared: RuleResults) -> None:
-        self.rules = RuleSet("Filter", PreFilterPlugin, shared)
+        self.rules = RuleSet("Filter", shared)
         self.feasible: Bools = np.zeros(0, dtype=np.bool_)
         self.flags: Any = self.feasible.view(np.uint8)
         self.count = 0
@@ -55,7 +54,7 @@ class FilteredRows:
 
         `node_names`: the nodes that PreFilter left; None for all.
         """
-        whole = self.rules.refresh(self._state, None)
+        whole = self.rules.refresh(None)
         columns = self._columns
         if node_names is not self._node_names:
             whole = whole or node_names != self._node_names

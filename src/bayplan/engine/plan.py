@@ -188,14 +188,10 @@ class Plan:
         return tuple([plugin for plugin in plugins if plugin.binds_skipped_pods or plugin.name not in skipped])
 
     def _params(self, result: RuleResult, known: dict[str, Params], ran: frozenset[str], base: type) -> Params | None:
-        """Return a rule's params from PreFilter or PreScore, if its plugin `ran` there, or else what it observes."""
-        if result.name in ran:
-            return known.get(result.name, ())
-        # Without its PreFilter or PreScore, such a plugin has no params.
-        if isinstance(result.plugin, base):
+        """Return a rule's params from PreFilter or PreScore; None if its plugin runs there, but not in this profile."""
+        if result.name not in ran and isinstance(result.plugin, base):
             return None
-        observed: Params = result.plugin.observe(result.spec, self.state)
-        return observed
+        return known.get(result.name, ())
 
     def filter_error(self, failure: int) -> Status:
         """Return the Error with which a failure (``number << 16 | verdict``) ends the cycle."""

@@ -22,7 +22,7 @@ cdef class PreparedPlugins:
     cdef list _plugins, _specs, _answers, _reads
     cdef int _all_reads
     cdef PreparationOutcome _outcome
-    cdef Py_ssize_t _node_position, _writes, _counted, _run_count
+    cdef Py_ssize_t _first_observer, _node_position, _writes, _counted, _run_count
 
     @cython.locals(number=Py_ssize_t)
     cpdef void adapt(self, object specs) except *

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bayplan.base.errors import PluginError
-from bayplan.framework.plugin import Params, PreFilterPlugin, PreFilterResult, Reads
+from bayplan.framework.plugin import Params, Plugin, PreFilterPlugin, PreFilterResult, PreScorePlugin, Reads
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import Code, Status, error, unresolvable
 from bayplan.state.cluster_state import ClusterState
@@ -57,15 +57,19 @@ class PreparationOutcome:
 class PreparedPlugins:
     """The plugins of one extension point, with their last results for one plan's specs.
 
-    The base of `PreFilters` and `PreScores`. `reads` is the name of the plugins' method that returns what they read.
+    The base of `PreFilters` and `PreScores`. `observers` are the filters or scorers that observe the cluster instead;
+    they run last, and are not recorded. `reads` is the name of the method of `plugins` that returns what they read.
     """
 
-    def __init__(self, plugins: Sequence[Any], reads: str, specs: Mapping[str, Any], state: ClusterState) -> None:
+    def __init__(
+        self, plugins: Sequence[Any], observers: list[Any], reads: str, specs: Mapping[str, Any], state: ClusterState
+    ) -> None:
         self._state = state
         self._node_log = state.node_log
         self._columns = state.columns
         self._catalog = state.catalog
-        self._plugins = list(plugins)
+        self._plugins = [*plugins, *observers]
+        self._first_observer = len(plugins)
         self._reads_of = reads
         count = len(self._plugins)
         # By plugin: its spec, its last result (`_UNKNOWN` if it must run), and the data that it reads, except NODES.
@@ -88,8 +92,10 @@ class PreparedPlugins:
             spec = specs[plugin.name]
             if spec is not self._specs[number]:
                 self._specs[number] = spec
+                observes = number >= self._first_observer
+                reads = plugin.pre_reads if observes else getattr(plugin, self._reads_of)(spec)
                 # `_value_` skips the property `value`, which takes ten times as long.
-                self._reads[number] = getattr(plugin, self._reads_of)(spec)._value_ & ~_NODES | _NEW_SPEC
+                self._reads[number] = reads._value_ & ~_NODES | _NEW_SPEC
             self._all_reads |= self._reads[number]
 
     def _changes(self) -> int:
@@ -161,7 +167,7 @@ class PreparedPlugins:
         if outcome is None:
             return ()
         if outcome.records is None:
-            ran = zip(self._plugins, self._answers, strict=True)
+            ran = zip(self._plugins[: self._first_observer], self._answers, strict=False)
             outcome.records = tuple(
                 [self._record_of(plugin, answer) for plugin, answer in ran if answer is not _UNKNOWN]
             )
@@ -186,10 +192,14 @@ class PreFilters(PreparedPlugins):
     """The PreFilter plugins of a profile."""
 
     def __init__(self, profile: Profile, specs: Mapping[str, Any], state: ClusterState) -> None:
-        super().__init__(profile.pre_filter, "pre_filter_reads", specs, state)
+        observers = _observers(profile.filter, PreFilterPlugin)
+        super().__init__(profile.pre_filter, observers, "pre_filter_reads", specs, state)
 
     def _run(self, number: int, argument: Any) -> Any:
-        return self._plugins[number].pre_filter(self._specs[number], self._state, argument)
+        plugin, spec = self._plugins[number], self._specs[number]
+        if number >= self._first_observer:
+            return PreFilterResult(plugin.observe(spec, self._state))
+        return plugin.pre_filter(spec, self._state, argument)
 
     def _merge(self, outcome: PreparationOutcome, plugin: Any, answer: Any) -> bool:
         """Merge one result into the outcome; return whether the next plugin runs.
@@ -231,6 +241,11 @@ class PreFilters(PreparedPlugins):
         return PreFilterRecord(plugin.name, Code.SUCCESS, "", answer.node_names)
 
 
+def _observers(plugins: Iterable[Plugin[Any]], point: type[Plugin[Any]]) -> list[Plugin[Any]]:
+    """Return the plugins that observe the cluster: a plugin of the extension point reads it there instead."""
+    return [it for it in plugins if type(it).observe is not Plugin.observe and not isinstance(it, point)]
+
+
 def _no_answer(plugin: PreFilterPlugin[Any], got: str) -> PluginError:
     wanted = "a PreFilterResult, or a Status that skips or rejects"
     hint = "'return PROCEED' (bayplan.framework.plugin) if the pod may proceed"
@@ -246,13 +261,17 @@ class PreScores(PreparedPlugins):
 
     def __init__(self, profile: Profile, specs: Mapping[str, Any], state: ClusterState) -> None:
         # Without score plugins, no PreScore plugin runs.
-        super().__init__(profile.pre_score if profile.score else (), "pre_score_reads", specs, state)
-        self.reads_feasible = any(plugin.reads_feasible for plugin in self._plugins)
+        plugins = profile.pre_score if profile.score else ()
+        observers = _observers([entry.plugin for entry in profile.score], PreScorePlugin)
+        super().__init__(plugins, observers, "pre_score_reads", specs, state)
+        self.reads_feasible = any(plugin.reads_feasible for plugin in plugins)
 
     def _run(self, number: int, argument: Any) -> Any:
         """Run a plugin; `argument` is bool[capacity], the feasible rows."""
-        feasible = argument[: self._columns.count]
-        return self._plugins[number].pre_score(self._specs[number], self._state, feasible)
+        plugin, spec = self._plugins[number], self._specs[number]
+        if number >= self._first_observer:
+            return plugin.observe(spec, self._state)
+        return plugin.pre_score(spec, self._state, argument[: self._columns.count])
 
     def _merge(self, outcome: PreparationOutcome, plugin: Any, answer: Any) -> bool:
         if not isinstance(answer, Status):

@@ -4,7 +4,6 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t
 from bayplan.state.row_log cimport LogReader
 from bayplan.framework.rule cimport FilterRule, Rule, ScoreRule
 from bayplan.state.columns cimport Columns
-from bayplan.state.row_log cimport RowLog
 
 # Constants of the module, typed as C numbers.
 cdef int ERROR_BIT
@@ -62,16 +61,12 @@ cdef class ScoreResult(RuleResult):
 cdef class RuleSet:
     cdef public list results, params
     cdef RuleResults _shared
-    cdef object _point, _pre_type
-    cdef list _observing
-    cdef bint _observes_only_nodes
-    cdef RowLog _node_log
-    cdef Py_ssize_t _node_position
+    cdef object _point
     cdef Py_ssize_t _epochs
     cdef bint _moved
 
     @cython.locals(moved=bint, epochs=Py_ssize_t, number=Py_ssize_t, result=RuleResult)
-    cpdef bint refresh(self, object state, uint8_t[::1] feasible) except -1
+    cpdef bint refresh(self, uint8_t[::1] feasible) except -1
 
 cdef class RuleResults:
-    cdef public object adapted, timer, node_log, _known, _state
+    cdef public object adapted, timer, _known, _state

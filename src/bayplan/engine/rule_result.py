@@ -112,7 +112,7 @@ class RuleResult:
             all_rows = True
         count = -1 if all_rows else self._changes.take(self.columns.count)
         if count < 0:
-            self.run_all()
+            self._run_all()
             self.epoch += 1
             self._changes.skip()
         elif count:
@@ -127,7 +127,7 @@ class RuleResult:
             self._version = columns.version
             if self._capacity != columns.capacity:
                 self._capacity = columns.capacity
-                self.allocate()
+                self._allocate()
                 grown = True
             self.rule.bind()
         return grown
@@ -140,10 +140,10 @@ class RuleResult:
         Only for a result that is not shared. The params stay until that `refresh`.
         """
 
-    def allocate(self) -> None:
+    def _allocate(self) -> None:
         """Allocate `values` with an element for each row; the rule then runs on every row."""
 
-    def run_all(self) -> None:
+    def _run_all(self) -> None:
         """Run the rule on every row."""
 
     def run_changed(self, rows: Any, count: int) -> None:
@@ -178,13 +178,11 @@ class FilterResult(RuleResult):
         self._use(spec, rule, FilterRule, self.plugin.reads)
         self.filter_rule = rule
 
-    def allocate(self) -> None:
-        """Allocate `values` with an element for each row."""
+    def _allocate(self) -> None:
         self.values = np.zeros(self.columns.capacity, dtype=np.uint16)
         self.codes = self.values
 
-    def run_all(self) -> None:
-        """Run the rule on every row."""
+    def _run_all(self) -> None:
         self.filter_rule.filter_all(self.codes)
         self._count()
 
@@ -235,8 +233,7 @@ class ScoreResult(RuleResult):
         self._use(spec, rule, ScoreRule, self.plugin.score_reads(spec))
         self.score_rule = rule
 
-    def allocate(self) -> None:
-        """Allocate `values` with an element for each row."""
+    def _allocate(self) -> None:
         self.values = np.empty(self.columns.capacity, dtype=np.int64)
         self.raw = self.values
 
@@ -248,11 +245,10 @@ class ScoreResult(RuleResult):
             return
         self.bind()
         rule.prepare(feasible)
-        self.run_all()
+        self._run_all()
         self.epoch += 1
 
-    def run_all(self) -> None:
-        """Run the rule on every row."""
+    def _run_all(self) -> None:
         self.score_rule.score_all(self.raw)
         self._uniform_known = False
 
@@ -303,7 +299,6 @@ class RuleSet:
 
     Args:
         point: the name of the extension point in metrics.
-        pre_type: the class of plugins that have params from PreFilter or PreScore; the others observe the cluster.
         shared: the shared results; its timer measures the rules.
 
     Attributes:
@@ -311,38 +306,23 @@ class RuleSet:
         params: the params of each rule, by number.
     """
 
-    def __init__(self, point: str, pre_type: type[Plugin[Any]], shared: RuleResults) -> None:
+    def __init__(self, point: str, shared: RuleResults) -> None:
         self.results: list[Any] = []
         self.params: list[Params | None] = []
         self._shared = shared
         self._point = point
-        self._pre_type = pre_type
-        # The numbers of the plugins that observe the cluster: in every cycle, or only after a change of nodes.
-        self._observing: list[int] = []
-        self._observes_only_nodes = False
-        self._node_log = shared.node_log
-        self._node_position = -1
         # The sum of the results' epochs, which only grow; -1 if the results have changed.
         self._epochs = -1
         self._moved = True
 
     def choose(self, results: list[Any]) -> bool:
         """Set the results that take part, some with new specs; return whether they are other ones than before."""
-        self._node_position = -1
         if results == self.results:
             return False
         self.results, self._epochs, self._moved = results, -1, True
-        self._observing = [
-            number
-            for number, result in enumerate(results)
-            if not isinstance(result.plugin, self._pre_type) and type(result.plugin).observe is not Plugin.observe
-        ]
-        self._observes_only_nodes = not any(
-            self.results[number].plugin.pre_reads & ~Reads.NODES for number in self._observing
-        )
         return True
 
-    def refresh(self, state: Any, feasible: Any) -> bool:
+    def refresh(self, feasible: Any) -> bool:
         """Update all results; return whether a rule ran on all rows, or the results that take part changed.
 
         `feasible`: uint8[capacity], for scorers: the feasible rows.
@@ -350,14 +330,9 @@ class RuleSet:
         # If a plugin raises, everything is combined again the next time.
         moved, self._moved = self._moved, True
         timer = self._shared.timer
-        if not self._observes_only_nodes or self._node_position != self._node_log.end:
-            for number in self._observing:
-                result: RuleResult = self.results[number]
-                self.params[number] = result.plugin.observe(result.spec, state)
-            self._node_position = self._node_log.end
         epochs = 0
         for number in range(len(self.results)):
-            result = self.results[number]
+            result: RuleResult = self.results[number]
             if timer is None:
                 result.refresh(self.params[number], feasible)
             else:
@@ -373,7 +348,6 @@ class RuleResults:
 
     Attributes:
         adapted: number of results that were adapted to another spec; for measurements.
-        node_log: the log of changed nodes.
         timer: None, or a function that is called with (plugin, extension point), a function and its arguments; it calls
             that function and adds the time to that plugin and point.
     """
@@ -381,7 +355,6 @@ class RuleResults:
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self.adapted = 0
-        self.node_log = state.node_log
         self.timer: Callable[..., object] | None = None
         self._known: WeakValueDictionary[tuple[type[RuleResult], int, Hashable], RuleResult] = WeakValueDictionary()
 

@@ -15,7 +15,6 @@ cdef class Totals:
     cdef public list weights, scales
     cdef public object total
     cdef BestRows _best
-    cdef object _state
     cdef Columns _columns
     cdef FilteredRows _filtered
     cdef LogReader _changes

@@ -9,7 +9,6 @@ import numpy as np
 from bayplan.engine.filtered_rows import FilteredRows
 from bayplan.engine.rule_result import RuleResults, RuleSet, ScoreResult
 from bayplan.engine.select_host import NO_TOTALS, BestRows, Sample, Ties
-from bayplan.framework.plugin import PreScorePlugin
 from bayplan.state.arrays import Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.row_log import LogReader
@@ -29,12 +28,11 @@ class Totals:
     """
 
     def __init__(self, state: ClusterState, shared: RuleResults, filtered: FilteredRows, floor: int) -> None:
-        self.rules = RuleSet("Score", PreScorePlugin, shared)
+        self.rules = RuleSet("Score", shared)
         self.weights: list[int] = []
         self.scales: list[Any] = []
         self.total: Ints = NO_TOTALS
         self.summed = self.sampled = 0
-        self._state = state
         self._columns = state.columns
         self._filtered = filtered
         self._floor = floor
@@ -85,7 +83,7 @@ class Totals:
             flags = self._mark(sample)
         whole = self._stale or self._combined != filtered.combined
         self._stale = True
-        self.rules.refresh(self._state, flags)
+        self.rules.refresh(flags)
         if sample is not None and self._rescales_samples():
             self.sampled += 1
             self._rescale(self._mark(sample), False)
