@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from msgspec.structs import astuple
-
-from bayplan.engine.in_flight import InFlightEvent
 from bayplan.engine.queue import SchedulingQueue
 from bayplan.engine.queued_pod import QueuedPod
+from bayplan.framework.events import ObjectChange
 from tests.oracle.queue import NaiveQueue, Record, name
 
 
@@ -23,7 +21,10 @@ def real_state(queue: SchedulingQueue) -> object:
         [row(each) for each in backing_off if not each.failed_by_error],
         [row(each) for each in backing_off if each.failed_by_error],
         sorted(row(each) for each in queue.unschedulable()),
-        [astuple(each) if isinstance(each, InFlightEvent) else each.key for each in queue.in_flight()],
+        [
+            (each.event, each.old, each.new) if isinstance(each, ObjectChange) else each.key
+            for each in queue.in_flight()
+        ],
         {node: [*queue.nominator.on_node(node).items()] for node in nodes},
     )
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.engine.in_flight import InFlight, InFlightEvent
+from bayplan.engine.in_flight import InFlight
 from bayplan.engine.queued_pod import QueuedPod
-from bayplan.framework.events import NODE_ADD
+from bayplan.framework.events import NODE_ADD, ObjectChange
 from tests.engine.queue_pods import pod
 
 # A letter pops a pod, a digit is an event, a letter with a minus ends a pod. Expected: the remaining entries, and each
@@ -32,7 +32,7 @@ def test_events_are_retained_while_a_pod_in_flight_needs_them(trace: str, left: 
     in_flight = InFlight()
     for step in trace.split():
         if step.isdigit():
-            in_flight.append(InFlightEvent(NODE_ADD, None, int(step)))
+            in_flight.append(ObjectChange(NODE_ADD, None, int(step)))
         elif step.startswith("-"):
             in_flight.done(step[1:])
         else:

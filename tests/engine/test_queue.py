@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from bayplan.engine.in_flight import InFlightEvent
 from bayplan.engine.queue import QueueOptions, SchedulingQueue
 from bayplan.engine.queued_pod import QueuedPod, uid_of
 from bayplan.framework.events import (
@@ -15,6 +14,7 @@ from bayplan.framework.events import (
     ActionType,
     ClusterEvent,
     EventResource,
+    ObjectChange,
 )
 from bayplan.objects.pod import Pod
 from tests.engine.queue_pods import (
@@ -310,7 +310,7 @@ def test_an_overdue_gated_pod_schedules_one_flush_unless_pods_are_in_flight() ->
     popped(queue)
     assert queue.next_flush_ns(30 * SECOND) == 60 * SECOND
     queue.flush_unschedulable(60 * SECOND)
-    events = [each.event.label for each in queue.in_flight() if isinstance(each, InFlightEvent)]
+    events = [each.event.label for each in queue.in_flight() if isinstance(each, ObjectChange)]
     assert events == ["UnschedulableTimeout"]
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from bayplan.conformance.cross_topology import assigned_pod_added, assigned_pod_updated
-from bayplan.engine.in_flight import InFlightEvent
 from bayplan.engine.queue import SchedulingQueue
 from bayplan.framework.events import (
     ASSIGNED_POD_ADD,
@@ -17,6 +16,7 @@ from bayplan.framework.events import (
     ActionType,
     ClusterEvent,
     EventResource,
+    ObjectChange,
     Registration,
 )
 from bayplan.objects.kinds import convert
@@ -90,7 +90,7 @@ def test_updates_of_a_pod_in_flight_are_recorded_as_events() -> None:
     queue.add(pod("a"), 0)
     popped(queue)
     queue.update(pod("a"), pod("a", x="1", tolerations=1), 1)
-    labels = [each.event.label for each in queue.in_flight() if isinstance(each, InFlightEvent)]
+    labels = [each.event.label for each in queue.in_flight() if isinstance(each, ObjectChange)]
     assert labels == ["UnschedulablePodUpdatePodLabel", "UnschedulablePodUpdatePodToleration"]
 
 
@@ -104,7 +104,7 @@ def test_an_event_does_nothing_if_no_pod_waits_for_any() -> None:
     assert places(queue) == {"active": "a"}
     popped(queue)
     assert queue.move_all(NODE_ADD, None, None, 0) == 0
-    assert sum(isinstance(each, InFlightEvent) for each in queue._in_flight) == 1
+    assert sum(isinstance(each, ObjectChange) for each in queue._in_flight) == 1
 
 
 def test_an_event_moves_only_pods_whose_plugin_registered_it() -> None:

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from bayplan.base.durations import SECOND_NS
 from bayplan.classic.go_heap import GoHeap
 from bayplan.classic.pod_backoff import PodBackoffMap
-from bayplan.engine.in_flight import InFlightEvent
 from bayplan.engine.nominator import PodLister
 from bayplan.engine.queue import LABEL_ADD, LABEL_UPDATE, PreCheck, PreEnqueue, SchedulingQueue
 from bayplan.engine.queue_options import DEFAULT_OPTIONS, FLUSH_UNSCHEDULABLE_PERIOD_NS, QueueOptions, first_on_grid
@@ -31,6 +30,7 @@ from bayplan.framework.events import (
     ClusterEvent,
     EventResource,
     HintTable,
+    ObjectChange,
 )
 from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.pod import Pod, PodStatus
@@ -382,7 +382,7 @@ class ClassicQueue(SchedulingQueue):
         """Return the pods of unschedulableQ, in the order in which they were added."""
         return [*self._unschedulable_q.values()]
 
-    def in_flight(self) -> list[QueuedPod | InFlightEvent]:
+    def in_flight(self) -> list[QueuedPod | ObjectChange]:
         """Return the pods in flight; no events are recorded for them."""
         return [*self._popped.values()]
 

@@ -15,7 +15,6 @@ from bayplan.base.errors import InputError
 from bayplan.conformance.cases import JsonObject
 from bayplan.conformance.cross_topology import assigned_pod_added, assigned_pod_updated
 from bayplan.engine.assemble import assemble_scheduler
-from bayplan.engine.in_flight import InFlightEvent
 from bayplan.engine.queue import PreCheck, PreEnqueue, QueueOptions, SchedulingQueue
 from bayplan.engine.queue_options import DEFAULT_OPTIONS
 from bayplan.engine.queued_pod import QueuedPod, key_of, uid_of
@@ -26,6 +25,7 @@ from bayplan.framework.events import (
     ASSIGNED_POD_DELETE,
     ActionType,
     ClusterEvent,
+    ObjectChange,
     QueueingHint,
     Registration,
     node_update_events,
@@ -423,7 +423,7 @@ def _record(queued: QueuedPod, *, backing_off: bool = False) -> JsonObject:
     return record
 
 
-def _in_flight_name(entry: QueuedPod | InFlightEvent) -> str:
+def _in_flight_name(entry: QueuedPod | ObjectChange) -> str:
     if isinstance(entry, QueuedPod):
         return f"pod {entry.key}"
     event = entry.event

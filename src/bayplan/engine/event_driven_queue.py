@@ -17,14 +17,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from bayplan.engine.hint_index import AFTER_BACKOFF, SKIP, EventMatch, Strategy
-from bayplan.engine.in_flight import InFlightEvent
 from bayplan.engine.nominator import PodLister
 from bayplan.engine.plan_groups import PlanGroup, UnschedulablePodsByPlan
 from bayplan.engine.queue import TIMEOUT, PreCheck, PreEnqueue, SchedulingQueue
 from bayplan.engine.queue_options import DEFAULT_OPTIONS, QueueOptions
 from bayplan.engine.queued_pod import KeyFunction, QueuedPod, Rejection, key_of, priority_sort
 from bayplan.engine.unschedulable_pods import RejectionGroup
-from bayplan.framework.events import HintTable
+from bayplan.framework.events import HintTable, ObjectChange
 from bayplan.objects.pod import Pod
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ class EventDrivenQueue(SchedulingQueue):
         return self.retry_predictor.plan_of(queued)
 
     def _movers(
-        self, group: RejectionGroup, match: EventMatch, happened: InFlightEvent, now_ns: int, pre_check: PreCheck | None
+        self, group: RejectionGroup, match: EventMatch, happened: ObjectChange, now_ns: int, pre_check: PreCheck | None
     ) -> list[tuple[QueuedPod, Strategy]]:
         """Return the members of a group that an event may help; a plan group is only woken until the next `pop`."""
         if not isinstance(group, PlanGroup):

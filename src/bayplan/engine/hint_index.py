@@ -9,10 +9,9 @@ from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import TypeAlias
 
-from bayplan.engine.in_flight import InFlightEvent
 from bayplan.engine.queued_pod import QueuedPod, Rejection, uid_of
 from bayplan.engine.unschedulable_pods import RejectionGroup
-from bayplan.framework.events import ClusterEvent, HintTable, QueueingHint
+from bayplan.framework.events import ClusterEvent, HintTable, ObjectChange, QueueingHint
 from bayplan.objects.pod import Pod
 
 
@@ -115,7 +114,7 @@ class HintIndex:
             match = self._matches[event] = EventMatch(event, self._table)
         return match
 
-    def strategy(self, queued: QueuedPod, happened: Iterable[InFlightEvent]) -> Strategy:
+    def strategy(self, queued: QueuedPod, happened: Iterable[ObjectChange]) -> Strategy:
         """Return the strongest effect of several events on a pod."""
         best = SKIP
         for each in happened:

@@ -8,18 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msgspec import Struct
-
 from bayplan.engine.queued_pod import QueuedPod
-from bayplan.framework.events import ClusterEvent
-
-
-class InFlightEvent(Struct, frozen=True, gc=False):
-    """An event and the objects it is about: `old` is None for additions, `new` for deletions."""
-
-    event: ClusterEvent
-    old: object | None
-    new: object | None
+from bayplan.framework.events import ObjectChange
 
 
 class InFlight:
@@ -27,7 +17,7 @@ class InFlight:
 
     def __init__(self) -> None:
         self._pods: dict[str, QueuedPod] = {}
-        self._events: list[InFlightEvent] = []
+        self._events: list[ObjectChange] = []
         # Events are numbered; _base is the number of the first one that is still stored. A pod's popped_at is the
         # number of the first event after its pop.
         self._base = 0
@@ -38,7 +28,7 @@ class InFlight:
     def __contains__(self, uid: str) -> bool:
         return uid in self._pods
 
-    def __iter__(self) -> Iterator[QueuedPod | InFlightEvent]:
+    def __iter__(self) -> Iterator[QueuedPod | ObjectChange]:
         """Yield pods and events in the order in which they were added."""
         number = self._base
         for queued in self._pods.values():
@@ -68,11 +58,11 @@ class InFlight:
         del self._events[:held]
         self._base += held
 
-    def append(self, happened: InFlightEvent) -> None:
+    def append(self, happened: ObjectChange) -> None:
         """Add an event. Call it only while a pod is in flight."""
         self._events.append(happened)
 
-    def events_since_pop(self, uid: str) -> list[InFlightEvent] | None:
+    def events_since_pop(self, uid: str) -> list[ObjectChange] | None:
         """Return the events since a pod was popped; None if it is not in flight."""
         queued = self._pods.get(uid)
         return None if queued is None else self._events[queued.popped_at - self._base :]

@@ -17,7 +17,7 @@ from bayplan.engine import queued_pod
 from bayplan.engine.backoff_queue import BackoffQueue
 from bayplan.engine.heap import PodHeap
 from bayplan.engine.hint_index import AFTER_BACKOFF, IMMEDIATELY, SKIP, EventMatch, HintIndex, Strategy
-from bayplan.engine.in_flight import InFlight, InFlightEvent
+from bayplan.engine.in_flight import InFlight
 from bayplan.engine.nominator import Nominator, PodLister
 from bayplan.engine.queue_options import DEFAULT_OPTIONS, FLUSH_UNSCHEDULABLE_PERIOD_NS, QueueOptions, first_on_grid
 from bayplan.engine.queued_pod import NO_PLUGINS, KeyFunction, QueuedPod, priority_sort
@@ -32,6 +32,7 @@ from bayplan.framework.events import (
     UNSCHEDULABLE_TIMEOUT,
     ClusterEvent,
     HintTable,
+    ObjectChange,
     pod_update_events,
 )
 from bayplan.framework.status import SUCCESS, Status
@@ -41,7 +42,7 @@ __all__ = ["SchedulingQueue", "QueueOptions", "PreCheck", "PreEnqueue"]
 
 LABEL_ADD = UNSCHEDULABLE_POD_ADD.label
 LABEL_UPDATE = UNSCHEDULABLE_POD_UPDATE.label
-TIMEOUT = InFlightEvent(UNSCHEDULABLE_TIMEOUT, None, None)
+TIMEOUT = ObjectChange(UNSCHEDULABLE_TIMEOUT, None, None)
 
 PreCheck: TypeAlias = Callable[[Pod], bool]
 """Returns whether an event may move a pod."""
@@ -112,7 +113,7 @@ class SchedulingQueue:
         uid = queued_pod.uid_of(new)
         if uid in self._in_flight:
             for event in pod_update_events(old, new, self.options.request_gates):
-                self._in_flight.append(InFlightEvent(event, old, new))
+                self._in_flight.append(ObjectChange(event, old, new))
             return
         key = queued_pod.key_of(new)
         queued = self.get(key)
@@ -336,7 +337,7 @@ class SchedulingQueue:
         match = self._hints.match(event)
         if not match.of_interest:
             return 0
-        happened = InFlightEvent(event, old, new)
+        happened = ObjectChange(event, old, new)
         movers: list[tuple[QueuedPod, Strategy]] = []
         for group in self._unschedulable.groups.values():
             if group.members and (not group.gating_plugin or group.gating_plugin in match.gating_plugins):
@@ -344,13 +345,13 @@ class SchedulingQueue:
         return self._move(movers, happened, now_ns)
 
     def _movers(
-        self, group: RejectionGroup, match: EventMatch, happened: InFlightEvent, now_ns: int, pre_check: PreCheck | None
+        self, group: RejectionGroup, match: EventMatch, happened: ObjectChange, now_ns: int, pre_check: PreCheck | None
     ) -> list[tuple[QueuedPod, Strategy]]:
         """Return the members of a group that an event may help, and that `pre_check`, if given, returns True for."""
         movers = match.movers(group, happened.old, happened.new)
         return movers if pre_check is None else [mover for mover in movers if pre_check(mover[0].pod)]
 
-    def _move(self, movers: Sequence[tuple[QueuedPod, Strategy]], happened: InFlightEvent, now_ns: int) -> int:
+    def _move(self, movers: Sequence[tuple[QueuedPod, Strategy]], happened: ObjectChange, now_ns: int) -> int:
         moved, label = 0, self._hints.match(happened.event).label
         for queued, strategy in movers:
             self._unschedulable.discard(queued.key)
@@ -370,7 +371,7 @@ class SchedulingQueue:
             if self._activate(pod, now_ns):
                 activated += 1
             elif queued_pod.uid_of(pod) in self._in_flight:
-                self._in_flight.append(InFlightEvent(FORCE_ACTIVATE, None, pod))
+                self._in_flight.append(ObjectChange(FORCE_ACTIVATE, None, pod))
         return activated
 
     def _activate(self, pod: Pod, now_ns: int) -> bool:
@@ -465,7 +466,7 @@ class SchedulingQueue:
         """Return the unschedulable pods, including gated ones, in no particular order."""
         return [*self._unschedulable]
 
-    def in_flight(self) -> list[QueuedPod | InFlightEvent]:
+    def in_flight(self) -> list[QueuedPod | ObjectChange]:
         """Return the pods in flight, and the events since the first of them was popped, in order."""
         return [*self._in_flight]
 

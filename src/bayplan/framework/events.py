@@ -10,6 +10,8 @@ from enum import IntEnum, IntFlag, StrEnum
 from functools import wraps
 from typing import NamedTuple, TypeAlias
 
+from msgspec import Struct
+
 from bayplan.base.go_text.times import parse_time_ns
 from bayplan.objects.meta import KubernetesObject, ResourceList
 from bayplan.objects.node import Node, Taint
@@ -212,7 +214,7 @@ _RESOURCE_BY_KIND = {resource.rpartition("/")[2]: resource for resource in Event
 """Event resources by kind. Updates of other kinds than pods and nodes have no specific action."""
 
 
-class ObjectChange(NamedTuple):
+class ObjectChange(Struct, frozen=True, gc=False):
     """An event as passed to the queue.
 
     Attributes:
@@ -222,8 +224,8 @@ class ObjectChange(NamedTuple):
     """
 
     event: ClusterEvent
-    old: KubernetesObject | None
-    new: KubernetesObject | None
+    old: object | None
+    new: object | None
     max_priority: int | None = None
 
 
