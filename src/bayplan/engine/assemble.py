@@ -103,13 +103,14 @@ def assemble_scheduler(
     )
     chooser = pick if pick is not None else seeded_pick(streams.stream("select_host").random)
     pods.update((key, info.pod) for key, info in state.pods.items())
+    extended = any(extender.is_filter or extender.is_prioritizer for extender in extenders)
     scheduler = Scheduler(
         state,
         profiles,
         queue,
         pods,
         pick=chooser,
-        sampling=_sampling(configuration, extenders) if sampling else None,
+        sampling=NodeSampling(configuration.percentage_of_nodes_to_score, extended=extended) if sampling else None,
         extenders=extenders,
         record_level=record_level,
         waiting_pods=waiting_pods,
@@ -124,12 +125,6 @@ def _preemption_choices(state: ClusterState, streams: RandomStreams, pick: Pick 
     offsets = streams.stream("preemption_offset").random
     chooser = pick if pick is not None else seeded_pick(streams.stream("preemption_node").random)
     return PreemptionChoices(lambda count: int(offsets() * count), partial(chooser, state))
-
-
-def _sampling(configuration: SchedulerConfiguration, extenders: Sequence[Extender]) -> NodeSampling:
-    sampling = NodeSampling(configuration.percentage_of_nodes_to_score)
-    sampling.extended = any(extender.is_filter or extender.is_prioritizer for extender in extenders)
-    return sampling
 
 
 def _queue_options(configuration: SchedulerConfiguration, feature_gates: FeatureGates, start_ns: int) -> QueueOptions:

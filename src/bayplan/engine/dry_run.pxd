@@ -2,9 +2,8 @@ cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
 from bayplan.engine.nominated_pods cimport NominatedPods
-from bayplan.engine.what_if cimport ChangedRows
 from bayplan.engine.plan cimport Plan
-from bayplan.engine.what_if cimport Trial
+from bayplan.engine.what_if cimport ChangedRows, Trial
 from bayplan.framework.preemption cimport shortlist
 from bayplan.state.pod_info cimport PodInfo
 from bayplan.state.pod_moves cimport PodMoves

@@ -1,11 +1,9 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint16_t
 
-from bayplan.state.row_log cimport LogReader
-from bayplan.engine.rule_result cimport FilterResult
-from bayplan.engine.rule_result cimport RuleSet
+from bayplan.engine.rule_result cimport FilterResult, RuleSet
 from bayplan.state.columns cimport Columns
-from bayplan.state.row_log cimport RowLog
+from bayplan.state.row_log cimport LogReader, RowLog
 
 cdef class FilteredRows:
     cdef public RuleSet rules

@@ -77,7 +77,6 @@ class NominatedPodLister:
         return NominatedPods(self._infos, pod.spec.priority or 0, uid, own_row)
 
     def _apply_changes(self) -> None:
-        """Apply the changes of the nominator since the last call."""
         state = self._state
         changed = self._nominator.take_changed_nodes()
         if self._node_position != state.node_log.end:

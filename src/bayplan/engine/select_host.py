@@ -91,10 +91,10 @@ class NodeSampling:
         extended: whether extenders filter or score; then one feasible node is not enough even if no plugin scores.
     """
 
-    def __init__(self, percentage_of_nodes_to_score: int = 0) -> None:
+    def __init__(self, percentage_of_nodes_to_score: int = 0, *, extended: bool = False) -> None:
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
         self.next_start = 0
-        self.extended = False
+        self.extended = extended
         # The order of the last search: the array object, and the same array as a typed buffer.
         self._order: Index | None = None
         self._visits: Any = NO_ROWS

@@ -3,12 +3,10 @@ from libc.stdint cimport int64_t, uint8_t
 
 from bayplan.engine.select_host cimport BestRows, Sample
 from bayplan.engine.filtered_rows cimport FilteredRows
-from bayplan.state.row_log cimport LogReader
-from bayplan.engine.rule_result cimport ScoreResult
-from bayplan.engine.rule_result cimport RuleSet
+from bayplan.engine.rule_result cimport RuleSet, ScoreResult
 from bayplan.framework.rule cimport ScoreRule
 from bayplan.state.columns cimport Columns
-from bayplan.state.row_log cimport RowLog
+from bayplan.state.row_log cimport LogReader, RowLog
 
 cdef class Totals:
     cdef public RuleSet rules

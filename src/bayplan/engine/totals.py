@@ -131,7 +131,6 @@ class Totals:
         return moved
 
     def _sum_all(self) -> None:
-        """Sum up the scores of all rows."""
         feasible, count = self._filtered.flags, self._columns.count
         self._allocate()
         self.summed += 1
@@ -194,7 +193,6 @@ class Totals:
         return 0
 
     def _sum_rows(self, rows: Any, count: int) -> None:
-        """Sum up the scores of some rows."""
         total, loaded = self._total, 0
         for place in range(count):
             loaded ^= total[rows[place]]
@@ -242,7 +240,6 @@ class Totals:
         return marks
 
     def _sum_sample(self, sample: Sample) -> None:
-        """Sum up the scores of a sample."""
         self._allocate()
         rows, count, total, scratch = sample.rows, sample.count, self._total, self._scratch
         level = self._choose_varying()

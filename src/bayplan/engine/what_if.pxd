@@ -1,11 +1,11 @@
 cimport cython
 
 from bayplan.engine.filtered_rows cimport FilteredRows
-from bayplan.state.row_log cimport LogReader
 from bayplan.engine.nominated_pods cimport NominatedPods
 from bayplan.engine.plan cimport Plan
 from bayplan.engine.rule_result cimport FilterResult
 from bayplan.state.pod_moves cimport PodMoves
+from bayplan.state.row_log cimport LogReader
 
 cdef class Trial:
     cdef Plan _plan
