@@ -32,8 +32,8 @@ def test_a_plugin_at_several_points_is_a_single_object_with_its_arguments() -> N
     assert {id(plugin) for plugin in (*profile.pre_filter, *profile.filter, *profile.reserve)} == {id(both)}
     assert both.arguments == {"x": 1}
     assert list(profile.plugins) == ["Both"]
-    assert profile.pre_filter_names == {"Both"}
-    assert profile.pre_score_names == frozenset()
+    assert [plugin.name for plugin in profile.pre_filter] == ["Both"]
+    assert not profile.pre_score
 
 
 def test_a_plugin_is_called_only_at_points_where_it_is_enabled() -> None:

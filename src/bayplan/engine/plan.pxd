@@ -29,7 +29,7 @@ cdef class Plan:
 
     cpdef PreparationOutcome run_pre_filter_plugins(self, object cycle_state)
     cdef void _choose_filters(self) except *
-    cdef object _params(self, RuleResult result, dict known, object ran, object base)
+    cdef object _params(self, RuleResult result, dict params, object base)
     cpdef void refresh_filters(self) except *
     @cython.locals(outcome=PreparationOutcome, count=Py_ssize_t)
     cpdef void refresh_scores(self, Sample sample=*) except *

@@ -168,7 +168,7 @@ class Plan:
 
     def _choose_filters(self) -> None:
         """Select the filters that PreFilter did not skip, and their params."""
-        pre, filtered, known = self.pre, self.filtered, self.profile.pre_filter_names
+        pre, filtered = self.pre, self.filtered
         self._pre_seen = None
         if pre.skipped != self._filters_skipped:
             chosen = [plugin for plugin in self.profile.filter if plugin.name not in pre.skipped]
@@ -177,9 +177,7 @@ class Plan:
             self.reserve = self._binding(self.profile.reserve)
             self.pre_bind = self._binding(self.profile.pre_bind)
             self._filters_skipped = pre.skipped
-        filtered.rules.params = [
-            self._params(result, pre.params, known, PreFilterPlugin) for result in filtered.results
-        ]
+        filtered.rules.params = [self._params(result, pre.params, PreFilterPlugin) for result in filtered.results]
         self._pre_seen = pre
 
     def _binding(self, plugins: tuple[P, ...]) -> tuple[P, ...]:
@@ -187,11 +185,9 @@ class Plan:
         skipped = self.pre.skipped
         return tuple([plugin for plugin in plugins if plugin.binds_skipped_pods or plugin.name not in skipped])
 
-    def _params(self, result: RuleResult, known: dict[str, Params], ran: frozenset[str], base: type) -> Params | None:
-        """Return a rule's params from PreFilter or PreScore; None if its plugin runs there, but not in this profile."""
-        if result.name not in ran and isinstance(result.plugin, base):
-            return None
-        return known.get(result.name, ())
+    def _params(self, result: RuleResult, params: dict[str, Params], base: type) -> Params | None:
+        """Return a rule's params from PreFilter or PreScore; None if the profile disables its plugin there."""
+        return params.get(result.name, None if isinstance(result.plugin, base) else ())
 
     def filter_error(self, failure: int) -> Status:
         """Return the Error with which a failure (``number << 16 | verdict``) ends the cycle."""
@@ -246,8 +242,7 @@ class Plan:
             custom = [entry for entry in chosen if not type(entry.plugin).__module__.startswith("bayplan.")]
             self._has_custom_scores = bool(custom)
             self._scores_skipped = outcome.skipped
-        known = self.profile.pre_score_names
-        totals.rules.params = [self._params(result, outcome.params, known, PreScorePlugin) for result in totals.results]
+        totals.rules.params = [self._params(result, outcome.params, PreScorePlugin) for result in totals.results]
         for result, params in zip(totals.results, totals.rules.params, strict=True):
             text = result.plugin.score_error(result.spec, params)
             if text:

@@ -45,7 +45,6 @@ class Profile:
         compiling: the plugins that compile specs for plans.
         compiling_requests, compiling_volumes: the names of the plugins whose `compile` reads requests, or volumes.
         signing: the plugins that override `sign_pod`.
-        pre_filter_names, pre_score_names: the names of the plugins whose PreFilter, or PreScore, runs.
         sums_before_binding: how often upstream sums a pod's requests in a cycle; see `count_request_sums`.
 
     Raises:
@@ -84,8 +83,6 @@ class Profile:
         weights = [weight for _, weight in plugins.get("score", ())]
         self.score = tuple(WeightedPlugin(plugin, weight or 1) for plugin, weight in zip(score, weights, strict=True))
         # Precomputed because plans need them often.
-        self.pre_filter_names = frozenset(plugin.name for plugin in self.pre_filter)
-        self.pre_score_names = frozenset(plugin.name for plugin in self.pre_score)
         compiling = (*self.pre_filter, *self.filter, *self.pre_score, *score)
         self.compiling: tuple[Plugin[object], ...] = tuple({plugin.name: plugin for plugin in compiling}.values())
         self.compiling_requests = frozenset(plugin.name for plugin in self.compiling if plugin.compiles_requests)
