@@ -3,4 +3,4 @@ cdef class Profile:
     cdef public dict plugins
     cdef public tuple pre_enqueue, queue_sort, pre_filter, filter, post_filter, pre_score, score, reserve, permit, pre_bind, bind
     cdef public tuple post_bind, compiling, signing
-    cdef public frozenset pre_filter_names, pre_score_names, compiling_requests, compiling_volumes
+    cdef public frozenset compiling_requests, compiling_volumes
