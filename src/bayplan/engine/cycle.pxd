@@ -37,5 +37,7 @@ cdef void _search_sample(
 ) except *
 
 
+cpdef object diagnose(Plan plan, ScheduleResult result, object failures)
+
 @cython.locals(sample=Sample)
 cpdef void prioritize_nodes(Plan plan, object feasible, ScheduleResult result) except *

@@ -13,6 +13,8 @@ cdef class PodHeap:
     cpdef void push(self, QueuedPod queued, object sort_key) except *
     @cython.locals(entry=tuple, queued=QueuedPod)
     cpdef object pop(self)
+    @cython.locals(entry=tuple)
+    cpdef object peek(self)
     cdef tuple _first(self)
     @cython.locals(queued=QueuedPod)
     cdef bint _counts(self, tuple entry) except -1
