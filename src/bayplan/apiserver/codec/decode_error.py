@@ -18,12 +18,14 @@ class DecodeError(Exception):
         text: the complete message, for types with their own decoder (times, quantities).
         value: the found value as Go describes it: ``string``, ``number 1.5``, ``array``; only used without `text`.
         go_type: the expected type; only used without `text`.
+        stops: whether Go stops at an error with a `text`.
     """
 
-    def __init__(self, text: str = "", *, value: str = "", go_type: str = "") -> None:
+    def __init__(self, text: str = "", *, value: str = "", go_type: str = "", stops: bool = True) -> None:
         self._text = text
         self._value = value
         self._go_type = go_type
+        self._stops = stops
         self._struct = ""
         self._path: list[str] = []
         super().__init__(text)
@@ -40,7 +42,7 @@ class DecodeError(Exception):
     @property
     def is_final(self) -> bool:
         """Whether Go stops at the error. It remembers the first error about the type of a value, and continues."""
-        return bool(self._text)
+        return self._stops and bool(self._text)
 
     @property
     def path(self) -> tuple[str, ...]:

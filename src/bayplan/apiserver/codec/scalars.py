@@ -47,7 +47,7 @@ def read_bytes(go_type: str) -> Reader:
         try:
             decode_base64(value)
         except GoTextError as problem:
-            raise DecodeError(str(problem)) from None
+            raise DecodeError(str(problem), stops=False) from None
         return value
 
     return read

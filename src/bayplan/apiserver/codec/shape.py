@@ -54,6 +54,15 @@ class Emptied(dict[str, object]):
         self.empties = empties
 
 
+def has_empties(value: object) -> bool:
+    """Return whether a decoded value contains a list or map that was sent empty and that Go omits from its output."""
+    if isinstance(value, Emptied) and value.empties:
+        return True
+    if isinstance(value, dict):
+        return any(has_empties(each) for each in value.values())
+    return isinstance(value, list) and any(has_empties(each) for each in value)
+
+
 class Unknown:
     """Receives whether a decoded value has unknown fields.
 

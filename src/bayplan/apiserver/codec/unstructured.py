@@ -73,7 +73,7 @@ def _field_problem(field: PlacedField, containers: tuple[str, ...], value: objec
         # Quantities, times and bytes have their own decoder.
         shape_of(field.owner).fields[facts.name].reader.read(value)
     except DecodeError as problem:
-        return str(problem)
+        return f"error decoding from json: {problem}" if facts.type == "[]uint8" else str(problem)
     return ""
 
 

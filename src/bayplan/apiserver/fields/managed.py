@@ -266,7 +266,7 @@ def after_update(
         return {}
     if known:
         live, new = ({name: part for name, part in each.items() if name not in known} for each in (live, new))
-    found = compare(request.kind, _bare(live), _bare(new))
+    found = compare(request.kind, bare(live), bare(new))
     if known:
         found = found._replace(added={**found.added, **{f"f:{name}": node for name, node in known.items()}})
     found = _filtered(found, request.reset_fields)
@@ -284,7 +284,7 @@ def after_update(
     return _capped(left)
 
 
-def _bare(document: Document) -> Document:
+def bare(document: Document) -> Document:
     """Return the object without managedFields, which no manager owns."""
     metadata = document.get("metadata")
     if isinstance(metadata, dict) and "managedFields" in metadata:
@@ -324,7 +324,7 @@ class _Changes:
         pair = [self.request.in_version(api_version, each) for each in self._documents]
         if pair[0] is None or pair[1] is None:
             return None
-        return _filtered(compare(pair[0][0], _bare(pair[0][1]), _bare(pair[1][1])), self.request.reset_fields)
+        return _filtered(compare(pair[0][0], bare(pair[0][1]), bare(pair[1][1])), self.request.reset_fields)
 
 
 def _taken(managers: Managers, changes: _Changes, *, spare: Manager | None) -> Managers:
@@ -385,7 +385,7 @@ def apply(
     Raises:
         ApplyConflict: other managers own fields that the configuration changes, and `force` is off.
     """
-    live = _bare(live)
+    live = bare(live)
     if not managers and live != zero:
         before = replace(request, manager=BEFORE_FIRST_APPLY, subresource="")
         managers = after_update(before, zero, live, {}, is_create=True)
@@ -398,8 +398,8 @@ def apply(
     # Usually the configuration still contains every field that it had before, and nothing has to be removed.
     if last is not None and last.fields != difference(mine, _NEVER_OWNED) and difference(last.fields, mine):
         merged = _prune(kind, merged, managers, last.fields, request.api_version)
-    found = _filtered(compare(kind, live, merged), request.reset_fields)
-    took = union(found.added, found.modified)
+    unfiltered = compare(kind, live, merged)
+    found = _filtered(unfiltered, request.reset_fields)
     changes = _Changes(request, live, merged, found)
     if not force:
         _raise_conflicts(managers, changes, who)
@@ -407,7 +407,9 @@ def apply(
     owned = left[who]
     fields = difference(owned.fields, _NEVER_OWNED)
     if fields:
-        changed = bool(took.keys() - _HEAD or found.removed)
+        # Fields that the endpoint ignores count here, although nobody comes to own them.
+        took = union(unfiltered.added, unfiltered.modified)
+        changed = bool(took.keys() - _HEAD or unfiltered.removed)
         left[who] = replace(owned, fields=fields, time=request.time if changed else owned.time)
     else:
         del left[who]
@@ -416,7 +418,7 @@ def apply(
 
 def _raise_conflicts(managers: Managers, changes: _Changes, who: Manager) -> None:
     conflicts = []
-    for other in sorted(managers, key=lambda each: (each.name, each.operation, each.subresource)):
+    for other in sorted(managers, key=_identifier):
         owned = managers[other]
         found = changes.of(owned.api_version) if other != who else None
         if found is not None:
@@ -424,6 +426,17 @@ def _raise_conflicts(managers: Managers, changes: _Changes, who: Manager) -> Non
             conflicts += [(other, path) for path in paths(intersection(owned.fields, took))]
     if conflicts:
         raise ApplyConflict(conflicts)
+
+
+def _identifier(who: Manager) -> str:
+    """Return the JSON by which upstream identifies and sorts managers."""
+    document = {
+        "manager": who.name,
+        "operation": who.operation,
+        "apiVersion": who.api_version,
+        "subresource": who.subresource,
+    }
+    return json.dumps({name: value for name, value in document.items() if value}, separators=(",", ":"))
 
 
 def _prune(kind: FieldType, merged: Document, managers: Managers, last: Node, api_version: str) -> Document:

@@ -36,6 +36,8 @@ class _Plain(Strategy):
         keeps_metadata_of_status: bool = False,
         finalizer: str = "",
         labels_count: bool = False,
+        empties_count: bool = False,
+        created_by_applied_status: bool = False,
     ) -> None:
         self.counts_generations = counts_generations
         self.returns_deleted = returns_deleted
@@ -46,6 +48,8 @@ class _Plain(Strategy):
         self.keeps_metadata_of_status = keeps_metadata_of_status
         self._finalizer = finalizer
         self._labels_count = labels_count
+        self.empties_count = empties_count
+        self.created_by_applied_status = created_by_applied_status
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
         """Restore the status, and increment the generation if the labels changed and the kind counts that."""
@@ -135,7 +139,9 @@ _CUSTOM = CustomStrategy()
 _RETURNED = _Plain(returns_deleted=True)
 _COUNTED = _Plain(counts_generations=True)
 _ROLE = _Plain(create_on_update=True, name_check="path")
-_HOOKS = _Plain(counts_generations=True, unconditional_update=False, generation_fields=("webhooks",))
+_HOOKS = _Plain(
+    counts_generations=True, unconditional_update=False, generation_fields=("webhooks",), empties_count=True
+)
 _POLICY = _Plain(counts_generations=True, unconditional_update=False)
 
 _STRATEGIES: dict[str, Strategy] = {
@@ -176,7 +182,7 @@ _STRATEGIES: dict[str, Strategy] = {
     "rbac.authorization.k8s.io/clusterrolebindings": _ROLE,
     "networking.k8s.io/ingresses": core_kinds.IngressStrategy(),
     "networking.k8s.io/ingressclasses": _COUNTED,
-    "networking.k8s.io/networkpolicies": _COUNTED,
+    "networking.k8s.io/networkpolicies": _Plain(counts_generations=True, empties_count=True),
     "networking.k8s.io/ipaddresses": _Plain(name_check="address"),
     "networking.k8s.io/servicecidrs": _Plain(keeps_metadata_of_status=True),
     "discovery.k8s.io/endpointslices": core_kinds.EndpointSliceStrategy(),
@@ -194,7 +200,10 @@ _STRATEGIES: dict[str, Strategy] = {
     "admissionregistration.k8s.io/validatingwebhookconfigurations": _HOOKS,
     "admissionregistration.k8s.io/mutatingwebhookconfigurations": _HOOKS,
     "admissionregistration.k8s.io/validatingadmissionpolicies": _Plain(
-        counts_generations=True, unconditional_update=False, keeps_metadata_of_status=True
+        counts_generations=True,
+        unconditional_update=False,
+        keeps_metadata_of_status=True,
+        created_by_applied_status=True,
     ),
     "admissionregistration.k8s.io/validatingadmissionpolicybindings": _POLICY,
     "admissionregistration.k8s.io/mutatingadmissionpolicies": _POLICY,

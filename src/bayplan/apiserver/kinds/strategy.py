@@ -12,6 +12,7 @@ from typing import ClassVar, Protocol
 
 import msgspec
 
+from bayplan.apiserver.codec.shape import has_empties
 from bayplan.apiserver.fields.field_set import Node
 from bayplan.apiserver.kinds.object_warnings import object_warnings
 from bayplan.apiserver.model.errors import Cause
@@ -113,10 +114,12 @@ class Strategy:
         graceful: whether a deletion waits until a kubelet has stopped the pod.
         returns_deleted: whether the response to a deletion is the object instead of a Status.
         orphans_by_default: whether a deletion without propagation policy keeps the dependents.
-        create_on_update: whether an update of a missing object creates it.
+        create_on_update: whether an update of a missing object, or of its status, creates it.
+        created_by_applied_status: whether an applied configuration of a missing object's status creates it.
         unconditional_update: whether an update may omit the resource version.
         counts_generations: whether ``metadata.generation`` is maintained.
         generation_fields: the top-level fields whose changes increment the generation.
+        empties_count: whether an empty list or map that a client sends in one of these fields increments the generation.
         name_check: the format of names, see `bayplan.apiserver.model.object_meta.check_name`.
         checks_own_metadata: whether the kind checks the metadata of new objects itself; then they are checked again only if
             it reports no errors.
@@ -131,9 +134,11 @@ class Strategy:
     returns_deleted = False
     orphans_by_default = False
     create_on_update = False
+    created_by_applied_status = False
     unconditional_update = True
     counts_generations = False
     generation_fields: tuple[str, ...] = ("spec",)
+    empties_count = False
     name_check = "subdomain"
     checks_own_metadata = False
     keeps_status_on_create = False
@@ -178,8 +183,11 @@ class Strategy:
         """Restore the fields that clients must not change through the main endpoint."""
         if context.resource.has_status:
             copy_part(new, old, "status")
-        if self.counts_generations and any(new.get(name) != old.get(name) for name in self.generation_fields):
+        if self.counts_generations and any(self._is_changed(new, old, name) for name in self.generation_fields):
             raise_generation(new, old)
+
+    def _is_changed(self, new: Document, old: Document, name: str) -> bool:
+        return new.get(name) != old.get(name) or (self.empties_count and has_empties(new.get(name)))
 
     def prepare_status(self, context: Context, new: Document, old: Document) -> None:
         """Restore the fields that clients must not change through the status endpoint."""

@@ -12,6 +12,7 @@ from bayplan.apiserver.schema.facts import PlacedField, placed_fields
 from bayplan.base.plain_data import Document
 
 _FIELDS_V1 = "fieldsV1"
+_RAW = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 
 
 def in_go_order(type_name: str, value: object) -> object:
@@ -24,6 +25,8 @@ def in_go_order(type_name: str, value: object) -> object:
     if isinstance(value, list):
         return [in_go_order(type_name, each) for each in value]
     if not isinstance(value, dict):
+        return value
+    if type_name == _RAW:
         return value
     fields = placed_fields(type_name) if type_name else {}
     if not fields:
@@ -61,24 +64,102 @@ def _opened(value: object, changes: object) -> object:
     return opened_by_merge(value, changes) if isinstance(value, dict) else value
 
 
-def opened_by_operations(value: Document, operations: object) -> Document:
-    """Return JSON with sorted keys in every object on the way to a value that a JSON patch reads or changes."""
-    sort_at: set[tuple[str, ...]] = {()}
+def opened_by_operations(document: Document, operations: object) -> object:
+    """Return the JSON after a JSON patch that can be applied, with sorted keys in every object that the patch opens.
+
+    Args:
+        document: the object before the patch, in Go's order.
+        operations: the operations.
+    """
+    work = _Opening(document)
     for operation in operations if isinstance(operations, list) else ():
-        for name in ("path", "from"):
-            pointer = operation.get(name) if isinstance(operation, Mapping) else None
-            if isinstance(pointer, str):
-                steps = tuple(each.replace("~1", "/").replace("~0", "~") for each in pointer.split("/")[1:-1])
-                sort_at.update(steps[:length] for length in range(1, len(steps) + 1))
-    found = _sorted_at(value, sort_at, ())
-    assert isinstance(found, dict)
-    return found
+        if isinstance(operation, Mapping):
+            work.perform(operation)
+    return work.encoded(work.document)
 
 
-def _sorted_at(value: object, sort_at: set[tuple[str, ...]], place: tuple[str, ...]) -> object:
+class _Opening:
+    """Applies the operations of a JSON patch, and records the objects that upstream's patch library decodes for them.
+
+    It decodes the objects on the way to a value, and those that a test compares. A copy is encoded at once.
+    """
+
+    def __init__(self, document: Document) -> None:
+        self.document: object = _copied(document)
+        self._opened = {id(self.document): self.document}
+
+    def perform(self, operation: Mapping[str, object]) -> None:
+        path, source = operation.get("path"), operation.get("from")
+        kind = operation.get("op")
+        if path == "" and kind == "replace":
+            self.document = _copied(operation.get("value"))
+            self._open(self.document)
+            return
+        value = _copied(operation.get("value"))
+        if kind in ("move", "copy"):
+            parent, name = self._parent(source)
+            value = _get(parent, name)
+            if kind == "move":
+                _take(parent, name)
+        parent, name = self._parent(path) if path else (None, "")
+        if kind == "test":
+            self._open_all(_get(parent, name) if path else self.document)
+        elif kind == "remove":
+            _take(parent, name)
+        else:
+            # A copy is encoded after its destination was opened.
+            _set(parent, name, self.encoded(value) if kind == "copy" else value, inserts=kind != "replace")
+
+    def encoded(self, value: object) -> object:
+        """Return a copy of a value, with sorted keys in the objects that were opened."""
+        if isinstance(value, dict):
+            names = sorted(value) if id(value) in self._opened else value
+            return {name: self.encoded(value[name]) for name in names}
+        return [self.encoded(each) for each in value] if isinstance(value, list) else value
+
+    def _open(self, value: object) -> None:
+        self._opened[id(value)] = value
+
+    def _open_all(self, value: object) -> None:
+        self._open(value)
+        for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            self._open_all(each)
+
+    def _parent(self, pointer: object) -> tuple[object, str]:
+        """Return the value that contains the target of a pointer, and the last token. All values on the way are opened."""
+        *above, last = (each.replace("~1", "/").replace("~0", "~") for each in str(pointer).split("/")[1:])
+        found = self.document
+        for token in above:
+            found = _get(found, token)
+            self._open(found)
+        return found, last
+
+
+def _copied(value: object) -> object:
     if isinstance(value, dict):
-        names = sorted(value) if place in sort_at else value
-        return {name: _sorted_at(value[name], sort_at, (*place, str(name))) for name in names}
-    if isinstance(value, list):
-        return [_sorted_at(each, sort_at, (*place, str(index))) for index, each in enumerate(value)]
-    return value
+        return {name: _copied(item) for name, item in value.items()}
+    return [_copied(each) for each in value] if isinstance(value, list) else value
+
+
+def _get(parent: object, token: str) -> object:
+    if isinstance(parent, dict):
+        return parent.get(token)
+    return parent[int(token)] if isinstance(parent, list) else None
+
+
+def _take(parent: object, token: str) -> None:
+    if isinstance(parent, dict):
+        parent.pop(token, None)
+    elif isinstance(parent, list):
+        del parent[int(token)]
+
+
+def _set(parent: object, token: str, value: object, *, inserts: bool) -> None:
+    if isinstance(parent, dict):
+        parent[token] = value
+    elif isinstance(parent, list):
+        if not inserts:
+            parent[int(token)] = value
+            return
+        index = len(parent) if token == "-" else int(token)
+        parent.insert(index if index >= 0 else index + len(parent) + 1, value)

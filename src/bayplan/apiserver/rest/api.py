@@ -72,6 +72,15 @@ _NOT_CACHED = ("events",)
 """Tables that upstream's watch cache leaves out."""
 _REVIEW_GROUPS = ("authentication.k8s.io", "authorization.k8s.io")
 _VIRTUAL = ("binding", "eviction", "token")
+_WITHOUT_TABLES = frozenset(
+    (
+        *(("pods", name) for name in ("log", "resize", "ephemeralcontainers")),
+        ("namespaces", "finalize"),
+        ("certificates.k8s.io/certificatesigningrequests", "approval"),
+        ("resource.k8s.io/resourceclaims", "status"),
+    )
+)
+"""Tables and subresources that upstream does not convert to tables."""
 
 
 class Calls(Protocol):
@@ -90,7 +99,7 @@ def _negotiate(info: RequestInfo, request: Request, *, json_first: bool = False)
     return negotiate(
         request.headers.get("accept", ""),
         is_list=info.verb in ("list", "watch"),
-        tables=not _is_virtual(info) and info.subresource != "log",
+        tables=not _is_virtual(info) and (info.resource.table, info.subresource) not in _WITHOUT_TABLES,
         json_first=json_first,
         untyped=info.resource.custom is not None,
         pretty=wants_indentation(request.query, request.headers),
@@ -430,9 +439,13 @@ class Api:
             body = self.backend.encode(info.resource, written.item)
             response = Response(status, body, form.media_type, revision=self.backend.store.revision)
         else:
-            rendering.reject_list_form(info.resource, form)
-            include = rendering.included(request.query.get("includeObject")) if form.kind == "Table" else "Metadata"
-            document = rendering.render_document(self.backend, info.resource, written.document, form, include)
+            try:
+                rendering.reject_list_form(info.resource, form)
+                include = rendering.included(request.query.get("includeObject")) if form.kind == "Table" else "Metadata"
+                document = rendering.render_document(self.backend, info.resource, written.document, form, include)
+            except ApiError as problem:
+                problem.warnings[:0] = [each for each in written.warnings if each not in request.warnings]
+                raise
             response = self._respond(status, document, form)
         response.headers += warning_headers(written.warnings)
         return response

@@ -15,7 +15,7 @@ import msgspec
 from bayplan.apiserver.admission.chain import Admission
 from bayplan.apiserver.admission.conversions import WebhookConverter, attach_converters
 from bayplan.apiserver.admission.outgoing import Outgoing, Session
-from bayplan.apiserver.codec import revision_data
+from bayplan.apiserver.codec import raw_values
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import fields_of
 from bayplan.apiserver.fields.field_declarations import configuration_problem
@@ -251,8 +251,9 @@ class Backend:
         metadata = ordered_metadata(part(stored, "metadata")) if stored is not document else metadata
         body: Document = {"metadata": metadata}
         body.update((name, value) for name, value in stored.items() if name not in ("kind", "apiVersion", "metadata"))
-        if resource.table == revision_data.TABLE:
-            body["data"] = revision_data.stored(body.get("data"))
+        places = raw_values.OF_TABLE.get(resource.table)
+        if places:
+            body = raw_values.stored(places, body)
         namespace, name = cast("str", metadata.get("namespace") or ""), cast("str", metadata["name"])
         labels: Mapping[str, str] = cast("dict[str, str]", metadata.get("labels") or {})
         fields: Mapping[str, str] = selectable_values(resource.table, stored)
@@ -407,8 +408,9 @@ def decode_item(item: Item) -> Document:
 def stored_document(resource: Resource, item: Item) -> Document:
     """Return the object of an item in the stored version, with the defaults that its schema has gained since then."""
     document = decode_item(item)
-    if resource.table == revision_data.TABLE:
-        return revision_data.sent(document, item.raw)
+    places = raw_values.OF_TABLE.get(resource.table)
+    if places:
+        return raw_values.sent(places, document, item.raw)
     if item.revision < resource.schema_revision and resource.stored_schema is not None:
         return custom_resources.as_read(resource.stored_schema, document)
     return document

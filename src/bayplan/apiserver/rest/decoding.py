@@ -7,7 +7,7 @@ import base64
 import re
 from typing import NamedTuple, cast
 
-from bayplan.apiserver.codec import revision_data
+from bayplan.apiserver.codec import raw_values
 from bayplan.apiserver.codec.bodies import BodyError, Parsed, parse_json, parse_yaml, summarize, with_literals
 from bayplan.apiserver.codec.decode_error import DecodeError, go_kind, reported
 from bayplan.apiserver.codec.protobuf import ProtobufError, decode_envelope, decode_message
@@ -152,10 +152,12 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
             check_kind(target, value.get("apiVersion"), value.get("kind"))
         else:
             _check_custom_kind(target, value, request)
-    if target.type_name == revision_data.TYPE:
-        value = revision_data.sent(cast("Document", value), None if media_type in (YAML, PROTOBUF) else body)
-        # Strict decoding does not look into raw JSON.
-        duplicates = [each for each in duplicates if not each.startswith('duplicate field "data.')]
+    places = raw_values.OF_TYPE.get(target.type_name)
+    if places:
+        value = raw_values.sent(places, cast("Document", value), None if media_type in (YAML, PROTOBUF) else body)
+        if places == (("data",),):
+            # Strict decoding does not look into raw JSON.
+            duplicates = [each for each in duplicates if not each.startswith('duplicate field "data.')]
     sent_version = api_version if media_type == PROTOBUF else str(cast("Document", value).get("apiVersion") or "")
     sent_as = of_version(target, sent_version)
     try:

@@ -6,7 +6,7 @@ import json
 import re
 from typing import cast
 
-from bayplan.apiserver.codec import revision_data
+from bayplan.apiserver.codec import raw_values
 from bayplan.apiserver.codec.bodies import BodyError, Parsed, parse_json
 from bayplan.apiserver.codec.decode_error import DecodeError, go_kind
 from bayplan.apiserver.codec.unstructured import unstructured_problem, wrapped
@@ -151,27 +151,25 @@ def patched(target: Target, old: Document, body: bytes, media_type: str, validat
         raise ApiError(422, _REJECTED, details={})
     # Upstream's patch library sorts the fields of an object, and error messages show them.
     value = dict(sorted(value.items()))
-    if target.type_name == revision_data.TYPE:
-        value = revision_data.patched(value, old)
+    places = raw_values.OF_TYPE.get(target.type_name)
+    if places:
+        value = raw_values.patched(places, value, old)
     if not target.type_name and (value.get("apiVersion"), value.get("kind")) != (target.api_version, target.kind):
         raise wrong_custom_type(target, value, str(part(old, "metadata").get("name") or ""))
     problem = _type_problem(value) if target.type_name else ""
     problem = problem or kind_problem(target, value.get("apiVersion"), value.get("kind"))
     if problem:
-        raise _unfit(_quoted(target, value, body, media_type), problem)
+        raise _unfit(_quoted(target, whole, value, body, media_type), problem)
     try:
         new, problems = _read_patched(target, value, duplicates, validation)
     except DecodeError as unreadable:
-        raise _unfit(_quoted(target, value, body, media_type), str(unreadable)) from unreadable
+        raise _unfit(_quoted(target, whole, value, body, media_type), str(unreadable)) from unreadable
     if problems and target.type_name:
         # The errors follow the keys of the patched JSON, which upstream's patch library sorts in the objects that it opens.
-        ordered = _opened(target, value, body, media_type)
-        if media_type == JSON_PATCH:
-            again, _ = _json_patched(cast("Document", in_go_order(target.type_name, whole)), body)
-            ordered = opened_by_operations(cast("Document", again), parse_json(body).value)
+        ordered = _opened(target, whole, value, body, media_type)
         _, problems = _read_patched(target, ordered, duplicates, validation)
     if problems and validation == "Strict":
-        raise _unfit(_quoted(target, value, body, media_type), f"strict decoding error: {', '.join(problems)}")
+        raise _unfit(_quoted(target, whole, value, body, media_type), f"strict decoding error: {', '.join(problems)}")
     return new, problems
 
 
@@ -185,17 +183,19 @@ def _type_problem(value: Document) -> str:
     return ""
 
 
-def _quoted(target: Target, value: Document, body: bytes, media_type: str) -> str:
+def _quoted(target: Target, whole: Document, value: Document, body: bytes, media_type: str) -> str:
     """Return the patched object as upstream's errors quote it."""
-    return shown(_opened(target, value, body, media_type))
+    return shown(_opened(target, whole, value, body, media_type))
 
 
-def _opened(target: Target, value: Document, body: bytes, media_type: str) -> Document:
-    """Return the patched object with the keys in the order of upstream's JSON."""
-    ordered = in_go_order(target.type_name, value)
-    assert isinstance(ordered, dict)
+def _opened(target: Target, whole: Document, value: Document, body: bytes, media_type: str) -> Document:
+    """Return the patched object with the keys in the order of upstream's JSON. `whole` is the object before the patch."""
     patch = parse_json(body).value
-    return opened_by_operations(ordered, patch) if media_type == JSON_PATCH else opened_by_merge(ordered, patch)
+    ordered = in_go_order(target.type_name, whole if media_type == JSON_PATCH else value)
+    assert isinstance(ordered, dict)
+    if media_type == JSON_PATCH:
+        return cast("Document", opened_by_operations(ordered, patch))
+    return opened_by_merge(ordered, patch)
 
 
 def _read_patched(
@@ -231,8 +231,9 @@ def _strategic_patched(target: Target, whole: Document, body: bytes, validation:
     why = unstructured_problem(target.type_name, value)
     if why:
         raise unfit(why)
-    if target.type_name == revision_data.TYPE:
-        value = revision_data.rewritten(value)
+    places = raw_values.OF_TYPE.get(target.type_name)
+    if places:
+        value = raw_values.rewritten(places, value)
     try:
         new, problems = _read_wrapped(target, value, [], validation)
     except DecodeError as unreadable:
@@ -327,15 +328,16 @@ def _json_patched(whole: Document, body: bytes) -> tuple[object, list[str]]:
 def _apply(backend: Backend, info: RequestInfo, request: Request, options: WriteOptions) -> Written:
     resource = info.resource
     item = backend.store.get(resource.table, (info.namespace, info.name))
+    if item is None and info.subresource:
+        strategy = backend.strategy(resource)
+        if not strategy.create_on_update and not strategy.created_by_applied_status:
+            raise not_found(resource.name, resource.group, info.name)
     zero = writing.zero_document(resource)
     old = zero if item is None else backend.document(resource, item)
     config = applied_value(request)
     check_configuration(target_of(resource), resource.fields, config)
-    if item is None:
-        if not part(config, "metadata").get("name"):
-            raise undeterminable_name(info)
-        if info.subresource:
-            raise not_found(resource.name, resource.group, info.name)
+    if item is None and not part(config, "metadata").get("name"):
+        raise undeterminable_name(info)
     repeated = [] if options.validation == "Ignore" else _repeated_keys(request)
     sent = part(config, "metadata").get("resourceVersion")
     request_facts = writing.ownership(backend, info, options)
@@ -348,8 +350,10 @@ def _apply(backend: Backend, info: RequestInfo, request: Request, options: Write
         raise internal(str(problem)) from problem
     if repeated and options.validation == "Strict":
         raise bad_request(f"error strict decoding YAML: {repeated[0]}")
-    if resource.table == revision_data.TABLE:
-        merged = revision_data.rewritten(merged)
+    places, head = raw_values.OF_TABLE.get(resource.table), {"apiVersion": resource.api_version, "kind": resource.kind}
+    if places:
+        unchanged = {**managed.bare(old), **head}
+        merged = unchanged if {**merged, **head} == unchanged else raw_values.rewritten(places, merged)
     try:
         new, warnings = _read_wrapped(target_of(resource), merged, [], options.validation)
     except DecodeError as problem:

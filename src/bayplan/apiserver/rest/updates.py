@@ -31,7 +31,7 @@ def update(backend: Backend, info: RequestInfo, new: Document, options: WriteOpt
     check_place(info, metadata)
     item = backend.store.get(resource.table, (info.namespace, info.name))
     if item is None:
-        if not strategy.create_on_update or info.subresource:
+        if not strategy.create_on_update:
             raise not_found(resource.name, resource.group, info.name)
         check_uid(resource, info, str(metadata.get("uid") or ""), {}, dry_run=options.dry_run)
         metadata.pop("resourceVersion", None)

@@ -135,7 +135,9 @@ def begin_create(backend: Backend, info: RequestInfo, document: Document, option
     for name in _SET_BY_SERVER:
         metadata.pop(name, None)
     owner = ownership(backend, info, options)
-    return first_managers(owner, info.resource, document, managed.decode_sent(entries) or {})
+    # Conversion to the stored version can add fields, as in an update.
+    shown = from_storage(info.resource, to_storage(info.resource, document))
+    return first_managers(owner, info.resource, shown, managed.decode_sent(entries) or {})
 
 
 def first_managers(
@@ -260,7 +262,8 @@ def new_object(
         is_address = strategy.name_check == "address"
         metadata["name"] = prefix if is_address else _free_name(backend, resource, info.namespace, prefix)
     drop_gated_fields(resource.table, stored, None)
-    strategy.allocate(context, stored, None)
+    if not info.subresource:  # Upstream allocates nothing for a Service that is created through its status.
+        strategy.allocate(context, stored, None)
     prepared = strategy.preparation_warnings(stored)
     strategy.prepare_create(context, stored)
     causes = create_causes(strategy, context, stored, metadata)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.codec import revision_data
+from bayplan.apiserver.codec import raw_values
 from bayplan.apiserver.model.errors import forbidden_value, invalid_value, not_supported, required
 from bayplan.apiserver.model.object_meta import check_annotations, check_labels, shown
 from bayplan.apiserver.validation.claim_specs import CLAIM_SPEC
@@ -428,7 +428,7 @@ _REVISION = number("revision", nonnegative)
 REVISION = kind(
     _REVISION,
     _revision_data,
-    update=[lambda new, _old, out: _REVISION(new, "", out), immutable("data", show=revision_data.shown)],
+    update=[lambda new, _old, out: _REVISION(new, "", out), immutable("data", show=raw_values.shown)],
     metadata=("change", "object"),
 )
 KINDS = {

@@ -126,6 +126,8 @@ def _convert_named(package: str, go_type: str, found: object) -> object:
         # Types of metav1 and similar packages have JSON names.
         if isinstance(found, dict) and go_type.endswith("LabelSelector"):
             return ordered_selector(found)
+        if go_type == "runtime.RawExtension":
+            return found
         return {} if found is None else found
     return _convert_struct(package, definition, found if isinstance(found, dict) else {}, go_type)
 
@@ -133,7 +135,7 @@ def _convert_named(package: str, go_type: str, found: object) -> object:
 def ordered_selector(selector: Document) -> Document:
     """Return a label selector with its fields in Go's order and sorted labels; empty fields are omitted."""
     expressions = [
-        {name: each[name] for name in ("key", "operator", "values") if name in each}
+        {"key": "", "operator": "", **{name: each[name] for name in ("key", "operator", "values") if name in each}}
         for each in parts(selector, "matchExpressions")
     ]
     shown = {"matchLabels": dict(sorted(part(selector, "matchLabels").items())), "matchExpressions": expressions}

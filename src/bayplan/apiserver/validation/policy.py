@@ -117,7 +117,7 @@ _COST_AND_PLACE = table(
 RUNTIME_CLASS = kind(
     need("handler", dns_label),
     _COST_AND_PLACE,
-    update=[for_update(need("handler")), for_update(_COST_AND_PLACE), immutable("handler", zero="")],
+    update=[for_update(need("handler", dns_label)), for_update(_COST_AND_PLACE), immutable("handler", zero="")],
     metadata=("change", "object"),
 )
 

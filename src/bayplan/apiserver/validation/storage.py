@@ -29,7 +29,7 @@ from bayplan.apiserver.validation.engine import (
     when,
 )
 from bayplan.apiserver.validation.formats import dns_subdomain, nonnegative, nonnegative_quantity, qualified_name
-from bayplan.apiserver.validation.internal_json import internal
+from bayplan.apiserver.validation.internal_json import internal, ordered_selector
 from bayplan.apiserver.validation.persistent import inline_volume
 from bayplan.apiserver.validation.selectors import LABEL_SELECTOR
 from bayplan.apiserver.validation.volumes import driver_name
@@ -211,7 +211,9 @@ CSI_NODE = kind(inside("spec", _node_drivers), after=[_drivers_stay], metadata=(
 def _topology_stays(new: Document, old: Document, out: Causes) -> None:
     # Upstream distinguishes an empty selector from a missing one.
     if new.get("nodeTopology") != old.get("nodeTopology"):
-        out.append(invalid_value("nodeTopology", go_value(new.get("nodeTopology")), FIELD_IS_IMMUTABLE))
+        found = new.get("nodeTopology")
+        shown = json_text(ordered_selector(found)) if isinstance(found, dict) else go_value(found)
+        out.append(invalid_value("nodeTopology", shown, FIELD_IS_IMMUTABLE))
 
 
 CSI_STORAGE_CAPACITY = kind(

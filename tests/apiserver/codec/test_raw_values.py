@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.apiserver.codec.revision_data import canonical, compacted
+from bayplan.apiserver.codec.raw_values import canonical, compacted
 from tests.apiserver.client import APPLY, JSON_PATCH, MERGE, STRATEGIC, Client
 
 _PATH = "/apis/apps/v1/namespaces/default/controllerrevisions"
