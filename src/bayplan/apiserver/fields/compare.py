@@ -24,6 +24,10 @@ _LEAF, _STRUCT, _MAP, _SET, _KEYED, _UNTYPED = (
 _encode = msgspec.json.encode
 
 
+class KeylessItemError(Exception):
+    """An item of a keyed list has no key. Upstream's field manager cannot read such objects."""
+
+
 class Comparison(NamedTuple):
     """The field sets that the newer object adds, modifies and removes."""
 
@@ -52,6 +56,8 @@ def element_of(kind: FieldType, item: object) -> str:
             value = item.get(key, kind.key_defaults.get(key, _ABSENT))
             if value is not _ABSENT:
                 keys[key] = value
+        if not keys:
+            raise KeylessItemError
         return "k:" + _encode(keys).decode()
     return "v:" + _encode(item).decode()
 

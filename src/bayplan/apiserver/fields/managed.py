@@ -16,7 +16,7 @@ from typing import TypeAlias, cast
 import msgspec
 from msgspec.structs import replace
 
-from bayplan.apiserver.fields.compare import Comparison, compare, fields_of
+from bayplan.apiserver.fields.compare import Comparison, KeylessItemError, compare, fields_of
 from bayplan.apiserver.fields.field_set import LEAF_NODE, Node, difference, intersection, paths, union, without
 from bayplan.apiserver.fields.field_type import FieldType
 from bayplan.apiserver.fields.merging import merge, remove, with_named_fields
@@ -266,7 +266,11 @@ def after_update(
         return {}
     if known:
         live, new = ({name: part for name, part in each.items() if name not in known} for each in (live, new))
-    found = compare(request.kind, bare(live), bare(new))
+    try:
+        found = compare(request.kind, bare(live), bare(new))
+    except KeylessItemError:
+        # Upstream gives up tracking the object, as below.
+        return {}
     if known:
         found = found._replace(added={**found.added, **{f"f:{name}": node for name, node in known.items()}})
     found = _filtered(found, request.reset_fields)
@@ -384,9 +388,11 @@ def apply(
 
     Raises:
         ApplyConflict: other managers own fields that the configuration changes, and `force` is off.
+        KeylessItemError: the object has no managers, and an item of a keyed list without a key.
     """
     live = bare(live)
     if not managers and live != zero:
+        fields_of(request.kind, live)  # Raises KeylessItemError if upstream cannot read the object.
         before = replace(request, manager=BEFORE_FIRST_APPLY, subresource="")
         managers = after_update(before, zero, live, {}, is_create=True)
     kind = request.kind

@@ -227,6 +227,8 @@ def _merge_list(facts: FieldFacts, original: list[object], patch: list[object]) 
             out.append(item)
         else:
             out[at] = _merge_map(inner, cast("Document", out[at]), item)
+    for each in out:
+        _keyed(cast("Document", each), key)
     return out
 
 

@@ -81,7 +81,6 @@ def delete(
         _call_hooks(backend, info, old, options, in_collection=in_collection)
     finalizers = _finalizers(new, options, orphans=strategy.orphans_by_default)
     metadata = part(new, "metadata")
-    changed = finalizers != texts(metadata, "finalizers")
     if finalizers:
         metadata["finalizers"] = finalizers
     else:
@@ -95,8 +94,11 @@ def delete(
         if new != old:
             backend.put(resource, new)
         return Deleted(new, False)
-    if graceful or changed:
+    if graceful:
         backend.put(resource, new)
+    else:
+        # Upstream does not store the removal of the last finalizer.
+        new = _copy(old)
     backend.remove(resource, new)
     return Deleted(new, True)
 

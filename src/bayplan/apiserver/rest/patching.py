@@ -11,7 +11,7 @@ from bayplan.apiserver.codec.bodies import BodyError, Parsed, parse_json
 from bayplan.apiserver.codec.decode_error import DecodeError, go_kind
 from bayplan.apiserver.codec.unstructured import unstructured_problem, wrapped
 from bayplan.apiserver.fields import managed
-from bayplan.apiserver.fields.compare import fields_of
+from bayplan.apiserver.fields.compare import KeylessItemError, fields_of
 from bayplan.apiserver.fields.field_declarations import configuration_problem
 from bayplan.apiserver.fields.field_set import paths
 from bayplan.apiserver.fields.field_type import FieldType
@@ -348,6 +348,10 @@ def _apply(backend: Backend, info: RequestInfo, request: Request, options: Write
         raise conflicting(problem) from problem
     except managed.UndeclaredFieldError as problem:
         raise internal(str(problem)) from problem
+    except KeylessItemError as problem:
+        where, why = _identity(target_of(resource), old), configuration_problem("", resource.fields, old)
+        text = f"failed to convert new object ({where}) to smd typed: {why}"
+        raise internal(f"failed to create manager for existing fields: {text}") from problem
     if repeated and options.validation == "Strict":
         raise bad_request(f"error strict decoding YAML: {repeated[0]}")
     places, head = raw_values.OF_TABLE.get(resource.table), {"apiVersion": resource.api_version, "kind": resource.kind}

@@ -133,8 +133,12 @@ def _request_body(request: Document, path: str, budget: _Budget, out: Causes) ->
     each("tolerations", _toleration)(request, path, out)
 
 
+def _request_name(request: Document, path: str, out: Causes) -> None:
+    dns_label(request.get("name") or "", f"{path}.name", out)
+
+
 def _request(request: Document, path: str, budget: _Budget, out: Causes) -> None:
-    need("name", dns_label)(request, path, out)
+    _request_name(request, path, out)
     exactly, alternatives = request.get("exactly"), parts(request, "firstAvailable")
     if isinstance(exactly, dict) and alternatives:
         detail = "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set"
@@ -142,7 +146,7 @@ def _request(request: Document, path: str, budget: _Budget, out: Causes) -> None
     elif alternatives:
 
         def alternative(inner: Document, here: str, causes: Causes) -> None:
-            value("name", dns_label)(inner, here, causes)
+            _request_name(inner, here, causes)
             _request_body(inner, here, budget, causes)
 
         list_of("firstAvailable", _MAX_ALTERNATIVES, alternative, "name")(request, path, out)

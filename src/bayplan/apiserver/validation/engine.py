@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
+from bayplan.apiserver.codec.raw_values import RawObject
 from bayplan.apiserver.codec.shape import Emptied
 from bayplan.apiserver.model.errors import Cause, duplicate, forbidden_value, invalid_value, not_supported, required
 from bayplan.apiserver.model.object_meta import shown
@@ -456,10 +457,23 @@ def immutable(
 
     def run(new: Document, old: Document, out: Causes) -> None:
         found, before = value_at(new, path), value_at(old, path)
-        if (found or zero) != (before or zero):
+        if not _is_same(found or zero, before or zero):
             out.append(invalid_value(path, show(zero if found is None else found), detail))
 
     return run
+
+
+def _is_same(new: object, old: object) -> bool:
+    """Return whether two values are equal for Go, where a list that is null equals an empty one."""
+    if new == old:
+        return True
+    if isinstance(new, RawObject) or isinstance(old, RawObject):
+        return False
+    if isinstance(new, dict) and isinstance(old, dict):
+        return all(_is_same(new.get(name), old.get(name)) for name in new.keys() | old.keys())
+    if isinstance(new, list) and isinstance(old, list):
+        return len(new) == len(old) and all(_is_same(*pair) for pair in zip(new, old, strict=True))
+    return new in (None, []) and old in (None, [])
 
 
 def forbid_change(path: str, detail: str) -> Change:
