@@ -3,6 +3,7 @@ cimport cython
 from bayplan.apiserver.fields.field_type cimport FieldType
 
 cpdef str element_of(FieldType kind, object item)
+cpdef dict lists_with_empties(FieldType kind, object value)
 cpdef dict whole(FieldType kind, object value)
 @cython.locals(fields=dict, element=FieldType, inner=FieldType)
 cdef dict _inside(FieldType kind, object value, dict children)

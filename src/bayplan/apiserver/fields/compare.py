@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from bayplan.apiserver.codec.shape import has_empties
 from bayplan.apiserver.fields.field_set import LEAF_NODE, Node, make_node
 from bayplan.apiserver.fields.field_type import LEAF, UNTYPED, FieldType, Merge
 
@@ -43,6 +44,36 @@ def compare(kind: FieldType, old: dict[str, object], new: dict[str, object]) -> 
     removed: Node = {}
     _compare_entries(kind, old, new, (added, modified, removed))
     return Comparison(added, modified, removed)
+
+
+def lists_with_empties(kind: FieldType, value: dict[str, object]) -> Node:
+    """Return the atomic fields with a list in which a list or map was sent empty.
+
+    Upstream compares the items of such a list as Go values, in which an empty list differs from the null that it stores.
+    """
+    found: Node = {}
+    for name, item in value.items():
+        inner = kind.child(name)
+        below: Node = {}
+        if inner.merge is _LEAF:
+            if _has_empty_items(item):
+                found["f:" + name] = LEAF_NODE
+        elif isinstance(item, dict):
+            below = lists_with_empties(inner, item)
+        elif isinstance(item, list) and inner.merge is _KEYED:
+            for each in item:
+                node = lists_with_empties(inner.item, each) if isinstance(each, dict) else {}
+                if node:
+                    below[element_of(inner, each)] = node
+        if below:
+            found["f:" + name] = below
+    return found
+
+
+def _has_empty_items(value: object) -> bool:
+    if isinstance(value, list):
+        return any(has_empties(each) for each in value)
+    return isinstance(value, dict) and any(_has_empty_items(each) for each in value.values())
 
 
 def element_of(kind: FieldType, item: object) -> str:

@@ -16,7 +16,8 @@ from typing import TypeAlias, cast
 import msgspec
 from msgspec.structs import replace
 
-from bayplan.apiserver.fields.compare import Comparison, KeylessItemError, compare, fields_of
+from bayplan.apiserver.codec.shape import has_empties
+from bayplan.apiserver.fields.compare import Comparison, KeylessItemError, compare, fields_of, lists_with_empties
 from bayplan.apiserver.fields.field_set import LEAF_NODE, Node, difference, intersection, paths, union, without
 from bayplan.apiserver.fields.field_type import FieldType
 from bayplan.apiserver.fields.merging import merge, remove, with_named_fields
@@ -271,6 +272,8 @@ def after_update(
     except KeylessItemError:
         # Upstream gives up tracking the object, as below.
         return {}
+    if not is_create and has_empties(new):
+        found = found._replace(modified=union(found.modified, lists_with_empties(request.kind, bare(new))))
     if known:
         found = found._replace(added={**found.added, **{f"f:{name}": node for name, node in known.items()}})
     found = _filtered(found, request.reset_fields)
@@ -393,7 +396,7 @@ def apply(
     live = bare(live)
     if not managers and live != zero:
         fields_of(request.kind, live)  # Raises KeylessItemError if upstream cannot read the object.
-        before = replace(request, manager=BEFORE_FIRST_APPLY, subresource="")
+        before = replace(request, manager=BEFORE_FIRST_APPLY)
         managers = after_update(before, zero, live, {}, is_create=True)
     kind = request.kind
     who = Manager(request.manager, APPLY, "", request.subresource)

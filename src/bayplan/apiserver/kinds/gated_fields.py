@@ -5,6 +5,7 @@ Source: the functions dropDisabledFields and the strategies of v1.36.3, and the 
 
 from __future__ import annotations
 
+from bayplan.apiserver.codec.shape import Emptied
 from bayplan.apiserver.kinds.spec_cache import CachedSpec
 from bayplan.base.plain_data import Document
 
@@ -98,9 +99,9 @@ def _without(value: object, path: tuple[str, ...]) -> object:
         return {key: _without(item, tuple(rest)) for key, item in value.items()}
     if not isinstance(value, dict) or name not in value:
         return value
-    if not rest:
-        return {key: item for key, item in value.items() if key != name}
-    inner = _without(value[name], tuple(rest))
-    if rest == [_STOP_SIGNAL] and not inner and value[name]:
-        return {key: item for key, item in value.items() if key != name}
-    return {**value, name: inner}
+    inner = _without(value[name], tuple(rest)) if rest else None
+    if not rest or (rest == [_STOP_SIGNAL] and not inner and value[name]):
+        kept = {key: item for key, item in value.items() if key != name}
+    else:
+        kept = {**value, name: inner}
+    return Emptied(kept, value.empties) if isinstance(value, Emptied) else kept

@@ -62,6 +62,8 @@ _KUBECTL = "kubectl"
 _DECIMAL = re.compile(
     r"json: cannot unmarshal number -?\d+\.\d+ into Go (?:struct field \S+|value) of type (int32|int64)"
 )
+_OWN_DECODER = re.compile(r"Go struct field \S+ of type (int32|string)$")
+"""Matches the end of an error about a value whose type has its own decoder; upstream's converter shows no path there."""
 _REJECTED = "the server rejected our request due to an error in our request"
 
 
@@ -364,7 +366,7 @@ def _apply(backend: Backend, info: RequestInfo, request: Request, options: Write
         identity = _identity(target_of(resource), config)
         kind = identity.partition("; ")[2]
         # Upstream converts Go maps here, in which a number with decimals is a float64.
-        text = _DECIMAL.sub(r"cannot convert float64 to \1", str(problem))
+        text = _DECIMAL.sub(r"cannot convert float64 to \1", _OWN_DECODER.sub(r"Go value of type \1", str(problem)))
         why = f"unable to convert unstructured object to {kind}: {text}"
         raise internal(f"failed to convert new object ({identity}) to proper version: {why}") from problem
     warnings = [line for problem in repeated for line in yaml_warnings(problem)] + warnings

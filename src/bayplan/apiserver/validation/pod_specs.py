@@ -32,6 +32,7 @@ from bayplan.apiserver.validation.tolerations import tolerations
 from bayplan.apiserver.validation.volumes import pod_volumes
 from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.names import check_dns1123_subdomain
+from bayplan.objects.quantity import Quantity
 from bayplan.objects.selectors import quote
 
 _INT32_MAX = 2**31 - 1
@@ -81,12 +82,13 @@ def _pod_level_resources(spec: Document, path: str, claims: frozenset[str], out:
     pod_resources(found, here, out, claims)
     requests, limits = part(found, "requests"), part(found, "limits")
     for name in sorted(requests):
-        total = sum(
-            (amount_of(str(part(each, "resources", "requests").get(name) or "0")).milli_value())
-            for each in parts(spec, "containers")
-        )
+        amounts = [part(each, "resources", "requests").get(name) for each in parts(spec, "containers")]
+        sent = [amount_of(str(each)) for each in amounts if each]
+        total = sum(each.milli_value() for each in sent)
         if total > amount_of(str(requests[name])).milli_value():
-            shown = str(amount_of(f"{total}m"))
+            # A sum has the format of its first part.
+            amount = amount_of(f"{total}m")
+            shown = Quantity(amount.unscaled, amount.scale, format=sent[0].format)
             detail = f"must be greater than or equal to aggregate container requests of {shown}"
             out.append(invalid_value(f"{here}.requests[{name}]", quote(str(requests[name])), detail))
     for index, container in enumerate(parts(spec, "containers")):
