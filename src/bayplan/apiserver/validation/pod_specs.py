@@ -87,8 +87,8 @@ def _pod_level_resources(spec: Document, path: str, claims: frozenset[str], out:
         total = sum(each.milli_value() for each in sent)
         if total > amount_of(str(requests[name])).milli_value():
             # A sum has the format of its first part.
-            amount = amount_of(f"{total}m")
-            shown = Quantity(amount.unscaled, amount.scale, format=sent[0].format)
+            rounded = amount_of(f"{total}m")
+            shown = Quantity(rounded.unscaled, rounded.scale, format=sent[0].format)
             detail = f"must be greater than or equal to aggregate container requests of {shown}"
             out.append(invalid_value(f"{here}.requests[{name}]", quote(str(requests[name])), detail))
     for index, container in enumerate(parts(spec, "containers")):
