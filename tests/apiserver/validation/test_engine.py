@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.apiserver.codec.shape import Emptied
 from bayplan.apiserver.model.errors import Cause
+from bayplan.apiserver.schema.emptied import Emptied
 from bayplan.apiserver.validation import engine as e
 
 Document = dict[str, Any]

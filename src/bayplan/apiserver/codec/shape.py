@@ -12,6 +12,7 @@ from functools import cache
 
 from bayplan.apiserver.codec import scalars
 from bayplan.apiserver.codec.decode_error import DecodeError, go_kind
+from bayplan.apiserver.schema.emptied import Emptied
 from bayplan.apiserver.schema.facts import GoField, api_facts
 from bayplan.base.errors import InvariantError
 from bayplan.base.plain_data import Plain
@@ -40,27 +41,6 @@ _ZERO_LEAVES: dict[str, object] = {
 _ZEROS: dict[str, object] = {"string": "", "bool": False, "int32": 0, "int64": 0, "float64": 0, "[]uint8": None}
 _UNCHANGED: dict[str, type] = {"string": str, "bool": bool}
 _DROPPED = object()
-
-
-class Emptied(dict[str, object]):
-    """A struct that was sent with empty lists or maps: Go omits these from its output, but shows them in messages.
-
-    Attributes:
-        empties: the empty values, by field name.
-    """
-
-    def __init__(self, document: Plain, empties: Plain) -> None:
-        super().__init__(document)
-        self.empties = empties
-
-
-def has_empties(value: object) -> bool:
-    """Return whether a decoded value contains a list or map that was sent empty and that Go omits from its output."""
-    if isinstance(value, Emptied) and value.empties:
-        return True
-    if isinstance(value, dict):
-        return any(has_empties(each) for each in value.values())
-    return isinstance(value, list) and any(has_empties(each) for each in value)
 
 
 class Unknown:

@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from bayplan.apiserver.codec.shape import has_empties
 from bayplan.apiserver.fields.field_set import LEAF_NODE, Node, make_node
 from bayplan.apiserver.fields.field_type import LEAF, UNTYPED, FieldType, Merge
+from bayplan.apiserver.schema.emptied import has_empties
 
 _ABSENT: Final = object()
 _LEAF, _STRUCT, _MAP, _SET, _KEYED, _UNTYPED = (

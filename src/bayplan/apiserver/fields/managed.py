@@ -16,11 +16,11 @@ from typing import TypeAlias, cast
 import msgspec
 from msgspec.structs import replace
 
-from bayplan.apiserver.codec.shape import has_empties
 from bayplan.apiserver.fields.compare import Comparison, KeylessItemError, compare, fields_of, lists_with_empties
 from bayplan.apiserver.fields.field_set import LEAF_NODE, Node, difference, intersection, paths, union, without
 from bayplan.apiserver.fields.field_type import FieldType
 from bayplan.apiserver.fields.merging import merge, remove, with_named_fields
+from bayplan.apiserver.schema.emptied import has_empties
 from bayplan.base.plain_data import Document
 
 APPLY = "Apply"

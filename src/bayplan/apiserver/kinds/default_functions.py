@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import cast
 
-from bayplan.apiserver.codec.shape import Emptied
 from bayplan.apiserver.kinds.pod_resources import pod_amounts
+from bayplan.apiserver.schema.emptied import Emptied
 from bayplan.base.plain_data import Document
 
 _MAX_NAME_LENGTH = 255

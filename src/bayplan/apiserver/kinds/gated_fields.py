@@ -5,8 +5,8 @@ Source: the functions dropDisabledFields and the strategies of v1.36.3, and the 
 
 from __future__ import annotations
 
-from bayplan.apiserver.codec.shape import Emptied
 from bayplan.apiserver.kinds.spec_cache import CachedSpec
+from bayplan.apiserver.schema.emptied import Emptied
 from bayplan.base.plain_data import Document
 
 _CONTAINERS = ("containers[]", "initContainers[]", "ephemeralContainers[]")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.codec.shape import Emptied
 from bayplan.apiserver.kinds.strategy import Context
 from bayplan.apiserver.model.errors import forbidden
+from bayplan.apiserver.schema.emptied import Emptied
 from bayplan.base.plain_data import Document, part, parts
 
 _DEFAULT_ACCOUNT = "default"

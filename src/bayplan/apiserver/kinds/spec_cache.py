@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from bayplan.apiserver.codec.shape import Emptied
 from bayplan.apiserver.fields.field_set import Node
+from bayplan.apiserver.schema.emptied import Emptied
 from bayplan.base.bounded_cache import BoundedCache, SeenKeys
 from bayplan.base.plain_data import Document
 

@@ -15,7 +15,7 @@ import msgspec
 
 from bayplan.apiserver.admission.pod_security import is_policed
 from bayplan.apiserver.codec.decode_error import DecodeError
-from bayplan.apiserver.codec.shape import Emptied, Unknown, shape_of
+from bayplan.apiserver.codec.shape import Unknown, shape_of
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.kinds.default_functions import default_pod
 from bayplan.apiserver.kinds.pod_resources import quality_of_service
@@ -27,6 +27,7 @@ from bayplan.apiserver.rest.backend import Backend, ordered_metadata
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.negotiation import JSON
 from bayplan.apiserver.rest.writing import Written, is_terminating
+from bayplan.apiserver.schema.emptied import Emptied
 from bayplan.apiserver.store.item import Item
 from bayplan.apiserver.validation.engine import Causes
 from bayplan.apiserver.validation.resources import container_resources

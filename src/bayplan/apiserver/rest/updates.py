@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.codec.shape import Emptied
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.kinds.conversion import from_storage, to_storage
 from bayplan.apiserver.model.errors import ApiError, bad_request, not_found
@@ -11,6 +10,7 @@ from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.preconditions import check_uid
 from bayplan.apiserver.rest.writing import Written
+from bayplan.apiserver.schema.emptied import Emptied
 from bayplan.base.plain_data import Document, part
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TypeAlias, cast
 
 from bayplan.apiserver.codec.raw_values import RawObject
-from bayplan.apiserver.codec.shape import Emptied
 from bayplan.apiserver.model.errors import Cause, duplicate, forbidden_value, invalid_value, not_supported, required
 from bayplan.apiserver.model.object_meta import shown
+from bayplan.apiserver.schema.emptied import Emptied
 from bayplan.base.counted_nouns import plural
 from bayplan.base.plain_data import Document, part
 from bayplan.objects.selectors import quote

@@ -15,7 +15,7 @@ from functools import cache
 from importlib import resources
 from typing import TypeAlias, cast
 
-from bayplan.apiserver.codec.shape import Emptied
+from bayplan.apiserver.schema.emptied import Emptied
 from bayplan.apiserver.schema.facts import api_facts
 from bayplan.base.go_text.json import json_text
 from bayplan.base.plain_data import Document, part, parts

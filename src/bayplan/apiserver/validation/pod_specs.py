@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from bayplan.apiserver.codec.shape import Emptied
 from bayplan.apiserver.model.errors import Cause, duplicate, forbidden_value, invalid_value, required, too_long
 from bayplan.apiserver.model.object_meta import check_annotations, check_labels
+from bayplan.apiserver.schema.emptied import Emptied
 from bayplan.apiserver.validation.affinity import AFFINITY, spread_constraints
 from bayplan.apiserver.validation.containers import PodContext, common_container, containers, init_containers
 from bayplan.apiserver.validation.engine import (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.codec.shape import Emptied
 from bayplan.apiserver.model.errors import forbidden_value, invalid_value, required
 from bayplan.apiserver.model.object_meta import shown
+from bayplan.apiserver.schema.emptied import Emptied
 from bayplan.apiserver.validation.engine import Causes, copied, inside, kind
 from bayplan.apiserver.validation.internal_json import difference, shown_as
 from bayplan.apiserver.validation.pod_annotations import pod_annotation_changes, pod_annotations, profile_annotations

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from bayplan.apiserver.codec.shape import Emptied
 from bayplan.apiserver.model.errors import duplicate, forbidden_value, invalid_value, not_supported, required
+from bayplan.apiserver.schema.emptied import Emptied
 from bayplan.apiserver.validation.claim_specs import CLAIM_SPEC
 from bayplan.apiserver.validation.downward import downward_file
 from bayplan.apiserver.validation.engine import (
