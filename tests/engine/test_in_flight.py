@@ -7,6 +7,7 @@ import pytest
 from bayplan.engine.in_flight import InFlight
 from bayplan.engine.queued_pod import QueuedPod
 from bayplan.framework.events import NODE_ADD, ObjectChange
+from bayplan.testing import make_node
 from tests.engine.queue_pods import pod
 
 # A letter pops a pod, a digit is an event, a letter with a minus ends a pod. Expected: the remaining entries, and each
@@ -32,20 +33,25 @@ def test_events_are_retained_while_a_pod_in_flight_needs_them(trace: str, left: 
     in_flight = InFlight()
     for step in trace.split():
         if step.isdigit():
-            in_flight.append(ObjectChange(NODE_ADD, None, int(step)))
+            in_flight.append(ObjectChange(NODE_ADD, None, make_node(step).obj()))
         elif step.startswith("-"):
             in_flight.done(step[1:])
         else:
             in_flight.start(QueuedPod(pod(step), step, step, 0, 0))
         in_flight.check_invariants()
-    assert "".join(each.key if isinstance(each, QueuedPod) else str(each.new) for each in in_flight) == left
+    assert "".join(each.key if isinstance(each, QueuedPod) else name_of(each) for each in in_flight) == left
     assert {uid: events(in_flight, uid) for uid in "abc" if uid in in_flight} == seen
 
 
 def events(in_flight: InFlight, uid: str) -> str:
     found = in_flight.events_since_pop(uid)
     assert found is not None
-    return "".join(str(each.new) for each in found)
+    return "".join(name_of(each) for each in found)
+
+
+def name_of(change: ObjectChange) -> str:
+    assert change.new is not None
+    return change.new.metadata.name
 
 
 def test_a_pod_can_be_in_flight_only_once() -> None:

@@ -32,7 +32,7 @@ from bayplan.framework.events import (
     HintTable,
     ObjectChange,
 )
-from bayplan.objects.meta import ObjectMeta
+from bayplan.objects.meta import KubernetesObject, ObjectMeta
 from bayplan.objects.pod import Pod, PodStatus
 from bayplan.objects.storage import StorageClass
 from bayplan.plugins.pod_claims import WAIT_FOR_FIRST_CONSUMER
@@ -228,8 +228,8 @@ class ClassicQueue(SchedulingQueue):
     def move_all(
         self,
         event: ClusterEvent,
-        old: object | None,
-        new: object | None,
+        old: KubernetesObject | None,
+        new: KubernetesObject | None,
         now_ns: int,
         pre_check: PreCheck | None = None,
     ) -> int:

@@ -57,8 +57,8 @@ class PreparationOutcome:
 class PreparedPlugins:
     """The plugins of one extension point, with their last results for one plan's specs.
 
-    The base of `PreFilters` and `PreScores`. `observers` are the filters or scorers that observe the cluster instead;
-    they run last, and are not recorded. `reads` is the name of the method of `plugins` that returns what they read.
+    The base of `PreFilters` and `PreScores`. `observers` are filters or scorers without a PreFilter or PreScore; their
+    `observe` runs last, and is not recorded. `reads` is the name of the method of `plugins` that returns what they read.
     """
 
     def __init__(

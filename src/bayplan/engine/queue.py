@@ -36,6 +36,7 @@ from bayplan.framework.events import (
     pod_update_events,
 )
 from bayplan.framework.status import SUCCESS, Status
+from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 
 __all__ = ["SchedulingQueue", "QueueOptions", "PreCheck", "PreEnqueue"]
@@ -322,8 +323,8 @@ class SchedulingQueue:
     def move_all(
         self,
         event: ClusterEvent,
-        old: object | None,
-        new: object | None,
+        old: KubernetesObject | None,
+        new: KubernetesObject | None,
         now_ns: int,
         pre_check: PreCheck | None = None,
     ) -> int:

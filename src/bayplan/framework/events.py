@@ -224,8 +224,8 @@ class ObjectChange(Struct, frozen=True, gc=False):
     """
 
     event: ClusterEvent
-    old: object | None
-    new: object | None
+    old: KubernetesObject | None
+    new: KubernetesObject | None
     max_priority: int | None = None
 
 

@@ -160,7 +160,10 @@ class Plugin(Generic[S]):
         )
 
     def observe(self, spec: S, cluster: ClusterState) -> Params:
-        """Return the params of `filter` or `score` if the plugin has no PreFilter or PreScore; called in every cycle."""
+        """Return the params of `filter` or `score` if the plugin has no PreFilter or PreScore.
+
+        Called when data in `pre_reads` may have changed.
+        """
         return ()
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:

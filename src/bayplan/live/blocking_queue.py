@@ -20,6 +20,7 @@ from bayplan.engine.queue import PreCheck, SchedulingQueue
 from bayplan.engine.queue_options import FLUSH_UNSCHEDULABLE_PERIOD_NS
 from bayplan.engine.queued_pod import NO_PLUGINS, QueuedPod
 from bayplan.framework.events import ClusterEvent
+from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 
 
@@ -101,7 +102,11 @@ class BlockingQueue:
             queue.delete(pod)
 
     def move_all(
-        self, event: ClusterEvent, old: object | None, new: object | None, pre_check: PreCheck | None = None
+        self,
+        event: ClusterEvent,
+        old: KubernetesObject | None,
+        new: KubernetesObject | None,
+        pre_check: PreCheck | None = None,
     ) -> int:
         """Move the unschedulable pods that an event may help; return their number. See `SchedulingQueue.move_all`."""
         with self.open() as queue:

@@ -14,11 +14,10 @@ from bayplan.state.resource_table import FIRST_RESOURCES, PODS
 
 FIRST_CAPACITY = 64
 
-_COPIED = (
-    *("resources", "names", "nodes", "row_of", "free_rows", "alive", "allocatable", "allowed_pods", "unschedulable"),
-    *("taint_codes", "taint_sets", "_taint_index", "images", "tree"),
-)
-"""The attributes of a `NodeTable` whose `copy` is independent."""
+_COLUMNS = ("alive", "allocatable", "allowed_pods", "unschedulable", "taint_codes")
+_TABLES = ("resources", "names", "nodes", "row_of", "free_rows", "taint_sets", "_taint_index", "images", "tree")
+_COPIED = (*_COLUMNS, *_TABLES)
+"""The attributes of a `NodeTable` that `copy` copies with their own `copy` method."""
 
 
 class NodeTable:
@@ -152,7 +151,7 @@ class NodeTable:
             new[..., : self.capacity] = old
             return new
 
-        for name in ("allocatable", "allowed_pods", "alive", "unschedulable", "taint_codes"):
+        for name in _COLUMNS:
             setattr(self, name, wider(getattr(self, name)))
         for column in self._labels.values():
             column.grow(capacity)
