@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from bayplan.apiserver.codec.raw_values import canonical, compacted
+from bayplan.apiserver.codec.raw_values import OF_TYPE, RawObject, canonical, compacted, sent
 from tests.apiserver.client import APPLY, JSON_PATCH, MERGE, STRATEGIC, Client
 
 _PATH = "/apis/apps/v1/namespaces/default/controllerrevisions"
@@ -29,6 +30,20 @@ def test_text_is_compacted_as_in_go(text: str, want: str) -> None:
 
 def test_a_decoded_value_is_written_with_sorted_keys_and_short_numbers() -> None:
     assert canonical({"b": 1.0, "a": {"d": 1000.0, "c": None}}) == '{"a":{"c":null,"d":1000},"b":1}'
+
+
+def test_the_texts_of_many_items_are_found_in_linear_time() -> None:
+    count = 10_000
+    items = ",".join(f'{{"opaque":{{"driver":"d","parameters":{{ "b":{each}, "a":1.0 }}}}}}' for each in range(count))
+    body = f'{{"spec":{{"config":[{items},{{"opaque":null}},3]}}}}'.encode()
+    found = sent(OF_TYPE["io.k8s.api.resource.v1.DeviceClass"], msgspec.json.decode(body), body)
+    spec = found["spec"]
+    assert isinstance(spec, dict)
+    *configurations, without_opaque, number = spec["config"]
+    texts = [each["opaque"]["parameters"] for each in configurations]
+    assert all(isinstance(each, RawObject) for each in texts)
+    assert [each.text for each in texts] == [f'{{ "b":{each}, "a":1.0 }}' for each in range(count)]
+    assert (without_opaque, number) == ({"opaque": None}, 3)
 
 
 @pytest.mark.parametrize(
@@ -73,6 +88,19 @@ def test_a_refusal_shows_the_text_after_a_merge_patch() -> None:
 def test_repeated_keys_in_the_data_are_not_reported() -> None:
     answer = Client().call("POST", f"{_PATH}?fieldValidation=Strict", _body('{"k":1,"k":2}'))
     assert (answer.status, answer.at("data")) == (201, {"k": 2})
+
+
+def test_repeated_keys_in_the_parameters_of_devices_are_not_reported_but_others_are() -> None:
+    head = b'{"metadata":{"name":"c"},"spec":{"config":[{"opaque":{"driver":"a.b",'
+    answer = Client().call(
+        "POST",
+        "/apis/resource.k8s.io/v1/deviceclasses?fieldValidation=Warn",
+        head + b'"parameters":{"k":1,"k":[{"l":1,"l":2}]},"driver":"a.b"}}]}}',
+    )
+    assert (answer.status, answer.at("spec.config.0.opaque.parameters")) == (201, {"k": [{"l": 2}]})
+    warnings = [text for name, text in answer.headers if name.lower() == "warning"]
+    assert len(warnings) == 1
+    assert 'duplicate field \\"spec.config[0].opaque.driver\\"' in warnings[0]
 
 
 def test_a_json_patch_distinguishes_number_formats() -> None:

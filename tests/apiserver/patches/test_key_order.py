@@ -65,6 +65,7 @@ def test_a_merge_patch_sorts_the_objects_that_it_opens(patch: dict[str, object],
         pytest.param(
             {"op": "test", "path": "/spec", "value": {}}, ["ingress", "podSelector", "x"], id="a compared object"
         ),
+        pytest.param({"op": "add", "path": 5}, ["podSelector", "ingress", "x"], id="a path that is no text"),
     ],
 )
 def test_a_json_patch_sorts_the_objects_on_its_paths(operation: dict[str, object], want: list[str]) -> None:

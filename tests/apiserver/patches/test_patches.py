@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bayplan.apiserver.patches.json_patch import JsonPatchError, json_patch, merge_patch
+from bayplan.apiserver.patches.key_order import opened_by_operations
 from bayplan.apiserver.patches.strategic import StrategicPatchError, strategic_merge
 
 Document = dict[str, object]
@@ -38,7 +39,49 @@ DEPLOYMENT = "io.k8s.api.apps.v1.Deployment"
 def test_json_patch_operations_return_a_patched_copy(operation: Document, want: Document) -> None:
     document: Document = {"a": [1, 2], "b": {"c/d": 3}}
     assert json_patch(document, [operation]) == want
+    assert opened_by_operations(document, [operation]) == want
     assert document == {"a": [1, 2], "b": {"c/d": 3}}
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        pytest.param(
+            [
+                {"op": "copy", "from": "/b", "path": "/a/0"},
+                {"op": "add", "path": "/a/0/x", "value": {"z": 1, "y": 2}},
+                {"op": "copy", "from": "/a/0/x", "path": "/b/c~0d"},
+                {"op": "replace", "path": "/b/c~0d/z", "value": [1]},
+                {"op": "test", "path": "/a/0/x/z", "value": 1},
+                {"op": "move", "from": "/a/0/x", "path": "/a/-2"},
+            ],
+            id="copies are independent",
+        ),
+        pytest.param(
+            [
+                {"op": "move", "from": "/a/0", "path": "/a/-"},
+                {"op": "move", "from": "/a/-1", "path": "/a/0"},
+                {"op": "remove", "path": "/a/-1"},
+                {"op": "add", "path": "/a/-1", "value": None},
+                {"op": "test", "path": "/a/-1", "value": None},
+            ],
+            id="items move in a list",
+        ),
+        pytest.param(
+            [
+                {"op": "replace", "path": "", "value": {"n": {"m": [{}]}}},
+                {"op": "replace", "path": "/n/new", "value": 1},
+                {"op": "add", "path": "/n/m/0/k"},
+                {"op": "test", "path": "", "value": {"n": {"m": [{"k": None}], "new": 1}}},
+                {"op": "copy", "from": "/n", "path": "/n/m/0/n"},
+            ],
+            id="the whole document is replaced",
+        ),
+    ],
+)
+def test_operations_that_are_performed_for_the_order_of_keys_give_the_same_document(operations: list[Document]) -> None:
+    document: Document = {"a": [1, 2], "b": {"c/d": 3}}
+    assert opened_by_operations(document, operations) == json_patch(document, operations)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import TypeAlias, overload
 
 import msgspec
@@ -52,6 +53,7 @@ OF_TYPE: dict[str, tuple[Place, ...]] = {
     },
 }
 """The places of raw JSON in each type that has any, by its name in OpenAPI."""
+_DUPLICATE = re.compile(r'duplicate field "(.*)"', re.DOTALL)
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\s+')
 _ESCAPED = {ord(each): f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"}
 
@@ -87,11 +89,70 @@ def sent(places: tuple[Place, ...], document: Document, body: bytes | None) -> D
         body: the JSON that was sent, or None for other formats, which upstream converts to JSON with sorted keys.
     """
 
-    def with_text(value: Document, where: _Where) -> object:
-        text = "" if body is None else member_of(body, where)
-        return RawObject(value, text) if text and _is_readable(text) else _written(value)
+    found: object = document
+    text = None if body is None else _readable(body).encode()
+    for place in places:
+        found = _sent_at(found, place, text)
+    assert isinstance(found, dict)
+    return found
 
-    return _changed(places, document, with_text)
+
+def _sent_at(value: object, rest: Place, text: bytes | None) -> object:
+    """Return a value with the texts of its raw JSON. Each level of the JSON is decoded once, however many items it has."""
+    if not rest:
+        if not isinstance(value, dict):
+            return value
+        found = "" if text is None else text.decode()
+        return RawObject(value, found) if found and _is_readable(found) else _written(value)
+    name, below = rest[0], rest[1:]
+    if name == _ITEMS:
+        if not isinstance(value, list):
+            return value
+        texts = _raw_items(text)
+        return [
+            _sent_at(each, below, bytes(texts[index]) if index < len(texts) else None)
+            for index, each in enumerate(value)
+        ]
+    if not isinstance(value, dict) or value.get(name) is None:
+        return value
+    return {**value, name: _sent_at(value[name], below, _raw_member(text, name))}
+
+
+def _raw_items(text: bytes | None) -> list[msgspec.Raw]:
+    """Return the texts of the items of a JSON list; none if the text is absent or contains an unpaired surrogate."""
+    if text is None:
+        return []
+    try:
+        return msgspec.json.decode(text, type=list[msgspec.Raw])
+    except msgspec.DecodeError:
+        return []
+
+
+def _raw_member(text: bytes | None, name: str) -> bytes | None:
+    """Return the text of a member of a JSON object; None if it is absent or the text contains an unpaired surrogate."""
+    if text is None:
+        return None
+    try:
+        return bytes(msgspec.json.decode(text, type=dict[str, msgspec.Raw])[name])
+    except (msgspec.DecodeError, KeyError):
+        return None
+
+
+def outside(places: tuple[Place, ...], problems: list[str]) -> list[str]:
+    """Return errors about duplicate fields without those inside raw JSON, which upstream's strict decoding skips."""
+    return [each for each in problems if not _is_inside(places, each)]
+
+
+def _is_inside(places: tuple[Place, ...], problem: str) -> bool:
+    found = _DUPLICATE.fullmatch(problem)
+    return found is not None and any(_inside(place).match(found[1]) is not None for place in places)
+
+
+@cache
+def _inside(place: Place) -> re.Pattern[str]:
+    """Return a pattern of the paths in errors that lead into raw JSON, such as ``spec.config[0].opaque.parameters.a``."""
+    path = ".".join(re.escape(name) if name != _ITEMS else _ITEMS for name in place)
+    return re.compile(path.replace(f".{_ITEMS}", r"\[\d+\]") + r"[.\[]")
 
 
 def stored(places: tuple[Place, ...], document: Document) -> Document:
@@ -164,23 +225,6 @@ def _found(value: object, where: _Where) -> object:
         else:
             value = value.get(step) if isinstance(value, dict) else None
     return value
-
-
-def member_of(body: bytes, where: _Where) -> str:
-    """Return the text of the value at a path in JSON, or "" if there is none, or if it contains an unpaired surrogate.
-
-    Invalid UTF-8 is replaced, as in the decoded object.
-    """
-    found = body
-    try:
-        for step in where:
-            if isinstance(step, int):
-                found = bytes(msgspec.json.decode(_readable(found), type=list[msgspec.Raw])[step])
-            else:
-                found = bytes(msgspec.json.decode(_readable(found), type=dict[str, msgspec.Raw])[step])
-    except (msgspec.DecodeError, LookupError):
-        return ""
-    return found.decode()
 
 
 def _readable(body: bytes) -> str:

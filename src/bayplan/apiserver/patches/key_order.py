@@ -73,7 +73,7 @@ def opened_by_operations(document: Document, operations: object) -> object:
     """
     work = _Opening(document)
     for operation in operations if isinstance(operations, list) else ():
-        if isinstance(operation, Mapping):
+        if isinstance(operation, Mapping) and isinstance(operation.get("path"), str):
             work.perform(operation)
     return work.encoded(work.document)
 

@@ -155,9 +155,7 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
     places = raw_values.OF_TYPE.get(target.type_name)
     if places:
         value = raw_values.sent(places, cast("Document", value), None if media_type in (YAML, PROTOBUF) else body)
-        if places == (("data",),):
-            # Strict decoding does not look into raw JSON.
-            duplicates = [each for each in duplicates if not each.startswith('duplicate field "data.')]
+        duplicates = raw_values.outside(places, duplicates)
     sent_version = api_version if media_type == PROTOBUF else str(cast("Document", value).get("apiVersion") or "")
     sent_as = of_version(target, sent_version)
     try:

@@ -464,7 +464,7 @@ def immutable(
 
 
 def _is_same(new: object, old: object) -> bool:
-    """Return whether two values are equal for Go, where a list that is null equals an empty one."""
+    """Return whether Go considers two values equal: a null list equals an empty one."""
     if new == old:
         return True
     if isinstance(new, RawObject) or isinstance(old, RawObject):

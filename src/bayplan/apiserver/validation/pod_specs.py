@@ -88,7 +88,7 @@ def _pod_level_resources(spec: Document, path: str, claims: frozenset[str], out:
         if total > amount_of(str(requests[name])).milli_value():
             # A sum has the format of its first part.
             rounded = amount_of(f"{total}m")
-            shown = Quantity(rounded.unscaled, rounded.scale, format=sent[0].format)
+            shown = Quantity(rounded.unscaled, rounded.scale, format=sent[0].format) if sent else rounded
             detail = f"must be greater than or equal to aggregate container requests of {shown}"
             out.append(invalid_value(f"{here}.requests[{name}]", quote(str(requests[name])), detail))
     for index, container in enumerate(parts(spec, "containers")):
