@@ -6,14 +6,29 @@ import pytest
 
 from tests.apiserver.client import Client
 
+_AGGREGATE = "must be greater than or equal to aggregate container requests of"
+
 
 @pytest.mark.parametrize(
     ("requests", "of_container", "want"),
     [
-        pytest.param({"cpu": "1"}, {"cpu": "2"}, "aggregate container requests of 2", id="containers request more"),
-        pytest.param({"memory": "1Mi"}, {"memory": "2Mi"}, "aggregate container requests of 2Mi", id="in its format"),
         pytest.param(
-            {"cpu": "-1"}, {}, "aggregate container requests of 0", id="negative, and no container requests it"
+            {"cpu": "1"}, {"cpu": "2"}, f'Invalid value: "1": {_AGGREGATE} 2', id="the container requests more"
+        ),
+        pytest.param(
+            {"memory": "1Mi"}, {"memory": "2Mi"}, f'Invalid value: "1Mi": {_AGGREGATE} 2Mi', id="in its format"
+        ),
+        pytest.param(
+            {"cpu": "-1"},
+            {"cpu": "0"},
+            f'Invalid value: "-1": {_AGGREGATE} 0',
+            id="negative, and the container nothing",
+        ),
+        pytest.param(
+            {"cpu": "-1"},
+            {},
+            'Invalid value: "-1": must be greater than or equal to 0',
+            id="negative, and the container does not request it",
         ),
     ],
 )
@@ -23,5 +38,7 @@ def test_a_pod_requests_at_least_what_its_containers_request(
     container = {"name": "c", "image": "i", "resources": {"requests": of_container}}
     pod = {"metadata": {"name": "p"}, "spec": {"containers": [container], "resources": {"requests": requests}}}
     answer = Client().call("POST", "/api/v1/namespaces/default/pods", pod)
+    causes = answer.at("details.causes")
     assert answer.status == 422
-    assert f"must be greater than or equal to {want}" in str(answer.at("message"))
+    assert isinstance(causes, list)
+    assert causes[-1]["message"] == want

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from bayplan.base.plain_data import Plain
 
+_CONTAINERS = (dict, list)
+
 
 class Emptied(dict[str, object]):
     """A struct that was sent with empty lists or maps: Go omits these from its output, but shows them in messages.
@@ -21,6 +23,10 @@ def has_empties(value: object) -> bool:
     """Return whether a decoded value contains a list or map that was sent empty and that Go omits from its output."""
     if isinstance(value, Emptied) and value.empties:
         return True
-    if isinstance(value, dict):
-        return any(has_empties(each) for each in value.values())
-    return isinstance(value, list) and any(has_empties(each) for each in value)
+    if not isinstance(value, _CONTAINERS):
+        return False
+    # A loop, and no calls for texts and numbers: `any` with a call for each item takes nearly twice the time.
+    for each in value.values() if isinstance(value, dict) else value:
+        if isinstance(each, _CONTAINERS) and has_empties(each):
+            return True
+    return False

@@ -85,10 +85,10 @@ def _pod_level_resources(spec: Document, path: str, claims: frozenset[str], out:
         amounts = [part(each, "resources", "requests").get(name) for each in parts(spec, "containers")]
         sent = [amount_of(str(each)) for each in amounts if each]
         total = sum(each.milli_value() for each in sent)
-        if total > amount_of(str(requests[name])).milli_value():
+        if sent and total > amount_of(str(requests[name])).milli_value():
             # A sum has the format of its first part.
             rounded = amount_of(f"{total}m")
-            shown = Quantity(rounded.unscaled, rounded.scale, format=sent[0].format) if sent else rounded
+            shown = Quantity(rounded.unscaled, rounded.scale, format=sent[0].format)
             detail = f"must be greater than or equal to aggregate container requests of {shown}"
             out.append(invalid_value(f"{here}.requests[{name}]", quote(str(requests[name])), detail))
     for index, container in enumerate(parts(spec, "containers")):
