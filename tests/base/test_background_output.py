@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.base import background_output as module
 from bayplan.base.background_output import BackgroundOutput
 
 
@@ -30,10 +29,9 @@ def test_lines_arrive_whole_and_in_order() -> None:
     assert read_all(reading) == "first\nsecond \u00fc\nunfinished"
 
 
-def test_lines_that_nobody_reads_are_dropped_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_PENDING_BYTES", 1 << 18)
+def test_lines_that_nobody_reads_are_dropped_and_counted() -> None:
     reading, writing = os.pipe()
-    output = BackgroundOutput(writing)
+    output = BackgroundOutput(writing, max_pending_bytes=1 << 18)
     began = time.monotonic()
     for number in range(10_000):
         output.write(f"{number:099}\n")
@@ -47,24 +45,38 @@ def test_lines_that_nobody_reads_are_dropped_and_counted(monkeypatch: pytest.Mon
     os.close(writing)
     *lines, report = found.decode().splitlines()
     assert [int(line) for line in lines] == list(range(len(lines)))
-    assert report == f"{10_000 - len(lines)} lines could not be written"
+    assert report == f"{10_000 - len(lines):,} lines could not be written"
 
 
-def test_lines_are_written_again_when_a_full_disk_has_room() -> None:
+@pytest.mark.parametrize(("lost", "want"), [(1, "1 line"), (3, "3 lines")])
+def test_lines_are_written_again_when_a_full_disk_has_room(lost: int, want: str) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("needs /dev/full, which only Linux has")
     reading, writing = os.pipe()
     full = os.open("/dev/full", os.O_WRONLY)
     output = BackgroundOutput(full)
-    output.write("lost\n")
-    while not output.dropped_lines:
-        time.sleep(0.01)
+    for number in range(lost):
+        output.write(f"lost {number}\n")
+        # The report of the lines before is lost with this line.
+        while output.dropped_lines <= number:
+            time.sleep(0.01)
     os.dup2(writing, full)
     output.write("later\n")
     output.finish()
     os.close(full)
     os.close(writing)
-    assert read_all(reading) == "1 lines could not be written\nlater\n"
+    assert read_all(reading) == f"{want} could not be written\nlater\n"
+
+
+def test_text_is_written_after_the_end() -> None:
+    reading, writing = os.pipe()
+    output = BackgroundOutput(writing)
+    output.write("first\nunfinished")
+    output.finish()
+    output.write(" second\n")
+    os.close(writing)
+    output.write("to a closed descriptor\n")
+    assert read_all(reading) == "first\nunfinished second\n"
 
 
 def test_a_closed_pipe_raises_broken_pipe_error() -> None:

@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from threading import Condition, Thread
 from typing import TextIO
 
+from bayplan.base.counted_nouns import format_count
+
 MAX_PENDING_BYTES = 4 << 20
 """Maximum size of the text that waits to be written."""
 
@@ -30,21 +32,25 @@ class BackgroundOutput(io.TextIOBase):
 
     Args:
         descriptor: the file descriptor, which stays open.
+        max_pending_bytes: the maximum size of the text that waits to be written.
 
     Attributes:
-        dropped_lines: the number of lines that were dropped, or could not be written, since the last one that was queued.
+        dropped_lines: the number of lines lost since the last line was queued.
     """
 
     encoding = "utf-8"
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, *, max_pending_bytes: int = MAX_PENDING_BYTES) -> None:
         self.dropped_lines = 0
         self._unfinished = ""
         self._descriptor = descriptor
-        self._pending: deque[bytes] = deque()
+        self._max_pending_bytes = max_pending_bytes
+        # Text, and the number of lines that are lost if it can't be written.
+        self._pending: deque[tuple[bytes, int]] = deque()
         self._pending_bytes = 0
         self._changed = Condition()
         self._is_closing = False
+        self._has_ended = False
         self._broken: BrokenPipeError | None = None
         # A daemon, because a write to a full pipe can't be interrupted.
         self._thread = Thread(target=self._run, name="bayplan-output", daemon=True)
@@ -53,29 +59,46 @@ class BackgroundOutput(io.TextIOBase):
     def write(self, text: str) -> int:
         """Queue the lines that the text completes; drop them if too much is pending.
 
+        After `finish`, for example from a logging handler that still has this stream, text is written directly.
+
         Raises:
             BrokenPipeError: the reader has closed the pipe.
         """
         with self._changed:
             if self._broken is not None:
                 raise BrokenPipeError(self._broken.errno, self._broken.strerror)
+            if self._has_ended:
+                self._write_directly(text.encode(errors="backslashreplace"))
+                return len(text)
             lines, newline, self._unfinished = (self._unfinished + text).rpartition("\n")
             data = (lines + newline).encode(errors="backslashreplace")
             if data:
                 # Once lines are dropped, wait until half of the pending ones are written, for one report of many.
-                if self._pending_bytes + len(data) > MAX_PENDING_BYTES // (2 if self.dropped_lines else 1):
+                if self._pending_bytes + len(data) > self._max_pending_bytes // (2 if self.dropped_lines else 1):
                     self.dropped_lines += data.count(b"\n")
                 else:
                     self._queue(data)
         return len(text)
 
     def _queue(self, data: bytes) -> None:
+        lines = self.dropped_lines + data.count(b"\n")
         if self.dropped_lines:
-            data = b"%d lines could not be written\n" % self.dropped_lines + data
+            data = f"{format_count(self.dropped_lines, 'line')} could not be written\n".encode() + data
             self.dropped_lines = 0
-        self._pending.append(data)
+        self._pending.append((data, lines))
         self._pending_bytes += len(data)
         self._changed.notify_all()
+
+    def _write_directly(self, data: bytes) -> None:
+        """Write without the thread, or drop the text if the reader has stopped or the write fails."""
+        try:
+            if select.select((), (self._descriptor,), (), 0.0)[1]:
+                _write(self._descriptor, data)
+        except BrokenPipeError:
+            raise
+        except (OSError, ValueError):
+            # The disk is full, or the descriptor was closed.
+            self.dropped_lines += data.count(b"\n")
 
     def writable(self) -> bool:
         """Return True."""
@@ -94,6 +117,7 @@ class BackgroundOutput(io.TextIOBase):
         with self._changed:
             self._is_closing = True
             self._queue(self._unfinished.encode(errors="backslashreplace"))
+            self._unfinished = ""
             self._changed.notify_all()
         self._thread.join(seconds)
 
@@ -102,9 +126,10 @@ class BackgroundOutput(io.TextIOBase):
             with self._changed:
                 while not self._pending:
                     if self._is_closing:
+                        self._has_ended = True
                         return
                     self._changed.wait()
-                data = self._pending[0]
+                data, lines = self._pending[0]
             try:
                 _write(self._descriptor, data)
             except BrokenPipeError as problem:
@@ -113,7 +138,7 @@ class BackgroundOutput(io.TextIOBase):
             except OSError:
                 # The disk is full; there may be room later.
                 with self._changed:
-                    self.dropped_lines += data.count(b"\n")
+                    self.dropped_lines += lines
             with self._changed:
                 self._pending.popleft()
                 self._pending_bytes -= len(data)
@@ -131,9 +156,9 @@ def _write(descriptor: int, data: bytes) -> None:
 
 @contextlib.contextmanager
 def background_output() -> Iterator[None]:
-    """Let a thread write standard output and standard error while the context is active.
+    """Write standard output and standard error on a thread while the context is active.
 
-    A stream that is no file, as in tests, is left alone.
+    Streams without a file descriptor, as in tests, stay unchanged.
     """
     before = sys.stdout, sys.stderr
     for stream in before:
