@@ -21,9 +21,16 @@ from starlette.routing import Route
 
 from bayplan.base.errors import InputError
 from bayplan.client import cluster_access
-from bayplan.client import connection as connection_module
 from bayplan.client.cluster_access import open_access
-from bayplan.client.connection import MAX_CONNECTIONS, ApiConnection, ConnectionLost, StreamRejected, StreamSilent
+from bayplan.client.connection import (
+    MAX_CONNECTIONS,
+    PATIENCE,
+    ApiConnection,
+    ConnectionLost,
+    Patience,
+    StreamRejected,
+    StreamSilent,
+)
 from bayplan.client.discovery import served_paths
 from bayplan.client.reflector import Change, Reflector
 from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
@@ -64,6 +71,8 @@ def served(
     path: Callable[[str], Path],
     routes: Sequence[Route],
     use: Callable[[ApiConnection], Awaitable[T]],
+    patience: Patience = PATIENCE,
+    /,
     **certificate: str,
 ) -> T:
     """Run a server with these routes, and return the result of `use` for a connection to it."""
@@ -78,7 +87,7 @@ def served(
         port = server.servers[0].sockets[0].getsockname()[1]
         access = await open_access(path(f"http://127.0.0.1:{port}"))
         try:
-            async with ApiConnection(access, user_agent="tests/1.0", qps=-1) as connection:
+            async with ApiConnection(access, user_agent="tests/1.0", qps=-1, patience=patience) as connection:
                 return await use(connection)
         finally:
             server.should_exit = True
@@ -284,16 +293,18 @@ def test_streamed_lines_are_reassembled_and_truncated_ones_raise_connection_lost
 @pytest.mark.parametrize(
     ("patience", "want", "problem"),
     [
-        pytest.param("SILENCE_SECONDS", StreamSilent, "no data for 0.2 s", id="of which another part responds"),
-        pytest.param("PING_AFTER_SECONDS", ConnectionLost, " does not respond", id="that does not respond to pings"),
+        pytest.param(
+            Patience(silence_seconds=0.2), StreamSilent, "no data for 0.2 s", id="of which another part responds"
+        ),
+        pytest.param(
+            Patience(ping_after_seconds=0.2, ping_seconds=0.2), ConnectionLost, " does not respond",
+            id="that does not respond to pings",
+        ),
     ],
-)
+)  # fmt: skip
 def test_the_stream_of_a_silent_server_is_closed(
-    patience: str, want: type[ConnectionLost], problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    patience: Patience, want: type[ConnectionLost], problem: str, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(connection_module, patience, 0.2)
-    monkeypatch.setattr(connection_module, "PING_SECONDS", 0.2)
-
     async def hang(request: Request) -> Response:
         await asyncio.sleep(2)
         return JSONResponse({})
@@ -312,10 +323,59 @@ def test_the_stream_of_a_silent_server_is_closed(
         return await connection.send(ApiRequest("POST", "/version", b"{}"), seconds=0.2), lost.value
 
     routes = [Route("/version", hang, methods=["GET", "POST"]), Route("/begin", begin)]
-    response, lost = served(lambda url: kubeconfig(tmp_path, url), routes, use)
+    response, lost = served(lambda url: kubeconfig(tmp_path, url), routes, use, patience)
     assert (response.status, response.message.partition(": ")[2]) == (NO_ANSWER, "context deadline exceeded")
     assert type(lost) is want
     assert str(lost).endswith(problem)
+
+
+def test_data_during_a_failed_ping_keeps_streams_open(tmp_path: Path) -> None:
+    pinged = asyncio.Event()
+
+    async def hang(request: Request) -> Response:
+        pinged.set()
+        await asyncio.sleep(1)
+        return JSONResponse({})
+
+    async def resume(request: Request) -> Response:
+        async def pieces() -> object:
+            await pinged.wait()
+            yield b'{"a":1}\n'
+            await asyncio.sleep(1)
+            yield b'{"b":1}\n'
+
+        return StreamingResponse(pieces())  # type: ignore[arg-type]
+
+    async def use(connection: ApiConnection) -> list[bytes]:
+        return [line async for lines in connection.stream("/resume", "") for line in lines]
+
+    routes = [Route("/version", hang), Route("/resume", resume)]
+    patience = Patience(ping_after_seconds=0.7, ping_seconds=0.5)
+    assert served(lambda url: kubeconfig(tmp_path, url), routes, use, patience) == [b'{"a":1}', b'{"b":1}']
+
+
+def test_a_stream_waits_for_headers_only_as_long_as_for_a_connection(tmp_path: Path) -> None:
+    async def hang(request: Request) -> Response:
+        await asyncio.sleep(1)
+        return JSONResponse({})
+
+    async def slow(request: Request) -> Response:
+        async def pieces() -> object:
+            yield b'{"a":1}\n'
+            await asyncio.sleep(0.5)
+            yield b'{"b":1}\n'
+
+        return StreamingResponse(pieces())  # type: ignore[arg-type]
+
+    async def use(connection: ApiConnection) -> list[bytes]:
+        with pytest.raises(ConnectionLost, match=r"context deadline exceeded$"):
+            async for _ in connection.stream("/hang", ""):
+                pass
+        return [line async for lines in connection.stream("/slow", "") for line in lines]
+
+    routes = [Route("/hang", hang), Route("/slow", slow)]
+    found = served(lambda url: kubeconfig(tmp_path, url), routes, use, Patience(connect_seconds=0.3))
+    assert found == [b'{"a":1}', b'{"b":1}']
 
 
 def test_discovery_returns_the_newest_served_version_of_each_kind(tmp_path: Path) -> None:

@@ -13,10 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.base.errors import InputError
-from bayplan.client import reflector as module
 from bayplan.client.cluster_access import ClusterAccess
 from bayplan.client.connection import ApiConnection, ConnectionLost, StreamRejected, StreamSilent
-from bayplan.client.reflector import Change, Reflector
+from bayplan.client.reflector import Change, Reflector, RetryTimes
 from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
 from bayplan.objects.kinds import decode_json
 from bayplan.objects.namespace import Namespace
@@ -103,10 +102,7 @@ def decode(raw: bytes) -> Namespace:
     return found
 
 
-@pytest.fixture(autouse=True)
-def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FIRST_PAUSE_SECONDS", 0.0)
-    monkeypatch.setattr(module, "SHORT_SECONDS", 0.0)
+NO_PAUSES = RetryTimes(first_pause_seconds=0.0, short_seconds=0.0)
 
 
 class Followed:
@@ -133,12 +129,16 @@ class Followed:
                 self.reported.append(("+" if old is None else "=", new.key))
 
 
-def follow(script: Callable[[], Script]) -> tuple[Followed, Script, Reflector[Namespace]]:
+def follow(
+    script: Callable[[], Script], retry_times: RetryTimes = NO_PAUSES
+) -> tuple[Followed, Script, Reflector[Namespace]]:
     """Run a reflector until the script is over."""
 
     async def run() -> tuple[Followed, Script, Reflector[Namespace]]:
         server, followed = script(), Followed()
-        reflector = Reflector(cast("ApiConnection", server), PATH, decode, followed.take, jitter=lambda: 0.0)
+        reflector = Reflector(
+            cast("ApiConnection", server), PATH, decode, followed.take, jitter=lambda: 0.0, retry_times=retry_times
+        )
         task = asyncio.ensure_future(reflector.run())
         await asyncio.wait_for(cast("Awaitable[bool]", server.done.wait()), 10)
         await asyncio.sleep(0)
@@ -255,11 +255,45 @@ def test_after_a_failure_a_reflector_lists_again_if_the_server_lost_data(
     assert followed.state.keys() == ({"c"} if asked[-2] == "initial" else {"a", "b", "c"})
 
 
-def test_a_lost_watch_is_opened_again_without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FIRST_PAUSE_SECONDS", 100.0)
-    monkeypatch.setattr(module, "CALM_SECONDS", 0.0)
-    followed, _, _ = follow(lambda: Script([[*LIST, LOST], [event("ADDED", "c", 8), LOST], [bookmark(9)]]))
+def test_a_lost_watch_is_opened_again_without_a_pause() -> None:
+    times = RetryTimes(first_pause_seconds=100.0, calm_seconds=0.0, short_seconds=0.0)
+    followed, _, _ = follow(lambda: Script([[*LIST, LOST], [event("ADDED", "c", 8), LOST], [bookmark(9)]]), times)
     assert followed.state.keys() == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize(
+    ("streams", "pages", "want"),
+    [
+        pytest.param(
+            [LIST, [LOST], [LOST], [event("ADDED", "c", 8)], [BUSY]], 0, [1.0, 2.0, 1.0],
+            id="a watch that ends normally ends the outage",
+        ),
+        pytest.param([[LOST], [LOST], LIST, [BUSY]], 0, [1.0, 2.0, 1.0], id="also the watch of a streamed list"),
+        pytest.param([[NO_STREAMS], [REFUSED], [REFUSED]], 3, [1.0, 2.0], id="a list by pages does not"),
+    ],
+)  # fmt: skip
+def test_pauses_double_until_a_watch_works(
+    streams: list[list[Line | Exception]], pages: int, want: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses, sleep = list[float](), asyncio.sleep
+
+    async def note(seconds: float) -> None:
+        if seconds:
+            pauses.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr(asyncio, "sleep", note)
+    times = RetryTimes(first_pause_seconds=1.0, calm_seconds=0.0, short_seconds=0.0)
+    follow(lambda: Script(streams, [page(7, [])] * pages), times)
+    assert pauses == want
+
+
+def test_lists_by_pages_between_refused_watches_do_not_end_the_problem(caplog: pytest.LogCaptureFixture) -> None:
+    streams: list[list[Line | Exception]] = [[NO_STREAMS], [REFUSED], [REFUSED], [event("ADDED", "c", 8)]]
+    _, server, reflector = follow(lambda: Script(streams, [page(7, [])] * 3))
+    assert server.asked.count("page") == 3
+    assert [record.getMessage() for record in caplog.records] == [f"{PATH}: forbidden", f"{PATH}: watched again"]
+    assert not reflector.problem
 
 
 def test_a_silent_list_is_reported_as_a_problem(caplog: pytest.LogCaptureFixture) -> None:

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.base.plain_data import Document, part
-from bayplan.client import reflector
 from bayplan.client.connection import ApiConnection, ConnectionLost
+from bayplan.client.reflector import RetryTimes
 from bayplan.sync.feed import FeedChange, Listed, PartListed
 from bayplan.sync.followed_kinds import ObjectRef
 from bayplan.sync.follower import Follower
@@ -201,8 +201,7 @@ def short(change: FeedChange) -> str:
         pytest.param(False, ["x,y ()"], id="the whole list"),
     ],
 )
-def test_a_feed_reports_partial_lists_on_request(parts: bool, want: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reflector, "FIRST_PAUSE_SECONDS", 0.0)
+def test_a_feed_reports_partial_lists_on_request(parts: bool, want: list[str]) -> None:
     first: list[Document | Exception] = [event("ADDED", service("x", 3)), ConnectionLost("away")]
     second: list[Document | Exception] = [
         event("ADDED", service("x", 3)),
@@ -212,7 +211,10 @@ def test_a_feed_reports_partial_lists_on_request(parts: bool, want: list[str], m
 
     async def run() -> list[str]:
         script, found = Script([first, second]), list[str]()
-        feed = ReflectedFeed(cast("ApiConnection", script), SyncPolicy(), kinds=("services",), once=True, parts=parts)
+        times = RetryTimes(first_pause_seconds=0.0)
+        feed = ReflectedFeed(
+            cast("ApiConnection", script), SyncPolicy(), kinds=("services",), once=True, parts=parts, retry_times=times
+        )
         await feed.open()
         await asyncio.wait_for(feed.run(lambda change: found.append(short(change))), 10)
         return found

@@ -11,8 +11,8 @@ import pytest
 
 from bayplan.base.errors import InputError
 from bayplan.base.plain_data import Document, part
-from bayplan.client import reflector
 from bayplan.client.connection import ApiConnection, StreamRejected
+from bayplan.client.reflector import RetryTimes
 from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.sync.feed import Bookmark, Changed, FeedChange, Listed
 from bayplan.sync.policy import SyncPolicy
@@ -80,7 +80,10 @@ def reported(streams: Sequence[Sequence[Document | Exception]], policy: SyncPoli
 
     async def run() -> list[str]:
         script, found = Script(streams), list[str]()
-        feed = ReflectedFeed(cast("ApiConnection", script), policy or SyncPolicy(), kinds=("services",))
+        times = RetryTimes(first_pause_seconds=0.0)
+        feed = ReflectedFeed(
+            cast("ApiConnection", script), policy or SyncPolicy(), kinds=("services",), retry_times=times
+        )
         await feed.open()
         task = asyncio.create_task(feed.run(lambda change: found.append(short(change))))
         await asyncio.wait_for(script.done.wait(), 10)
@@ -119,9 +122,8 @@ def reported(streams: Sequence[Sequence[Document | Exception]], policy: SyncPoli
     ],
 )
 def test_a_feed_reports_the_first_list_and_then_differences(
-    streams: Sequence[Sequence[Document | Exception]], want: list[str], monkeypatch: pytest.MonkeyPatch
+    streams: Sequence[Sequence[Document | Exception]], want: list[str]
 ) -> None:
-    monkeypatch.setattr(reflector, "FIRST_PAUSE_SECONDS", 0.0)
     assert reported(streams) == want
 
 

@@ -11,7 +11,7 @@ import os
 import socket
 from collections.abc import AsyncGenerator
 from types import TracebackType
-from typing import Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 import aiohttp
 from yarl import URL
@@ -26,6 +26,8 @@ REQUEST_SECONDS = 60.0
 """Timeout of a request, equal to the server's timeout."""
 
 CONNECT_SECONDS = 30.0
+"""Timeout of connecting; for a stream, this includes the headers of the response."""
+
 MAX_RESPONSE_BYTES = 1 << 30
 """Maximum size of a response, enough for a list of 200,000 pods. Protects memory from servers that send endlessly."""
 
@@ -51,8 +53,20 @@ PING_SECONDS = 15.0
 """Timeout of a ping, as in client-go; without a response, all streams are closed."""
 
 SILENCE_SECONDS = 150.0
-"""Time without data after which a stream is closed, though the server responds to pings: behind a load balancer, another
-server may respond. API servers send a bookmark every one or two minutes."""
+"""Time without data after which a stream is closed even if the server responds to pings, because behind a load balancer
+another server may respond. API servers send a bookmark every one to two minutes."""
+
+
+class Patience(NamedTuple):
+    """How long a connection waits for the server; see the constants."""
+
+    connect_seconds: float = CONNECT_SECONDS
+    ping_after_seconds: float = PING_AFTER_SECONDS
+    ping_seconds: float = PING_SECONDS
+    silence_seconds: float = SILENCE_SECONDS
+
+
+PATIENCE = Patience()
 
 _UNAUTHORIZED = 401
 _TOO_MANY_REQUESTS = 429
@@ -106,6 +120,7 @@ class ApiConnection:
         qps, burst: the rate limit, as in a scheduler's configuration; unlimited if `qps` is negative.
         request_seconds: the timeout of a request.
         observer: receives metrics of requests.
+        patience: how long to wait for the server.
     """
 
     def __init__(
@@ -117,9 +132,11 @@ class ApiConnection:
         burst: int = DEFAULT_BURST,
         request_seconds: float = REQUEST_SECONDS,
         observer: RequestObserver | None = None,
+        patience: Patience = PATIENCE,
     ) -> None:
         self.access = access
         self._observer = observer
+        self._patience = patience
         self._host = URL(access.url).authority
         self._user_agent = user_agent
         self._loop = asyncio.get_running_loop()
@@ -211,7 +228,7 @@ class ApiConnection:
                 server_hostname=self.access.server_name,
                 proxy=self.access.proxy,
                 allow_redirects=False,
-                timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS),
+                timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=self._patience.connect_seconds),
             ) as answer:
                 response = ApiResponse(answer.status, await _read(answer))
                 self._heard_at = self._loop.time()
@@ -261,20 +278,12 @@ class ApiConnection:
         """
         await self._wait_for_turn("GET")
         began = self._loop.time()
-        if self._pinging is None:
+        if self._pinging is None or self._pinging.done():
             self._pinging = self._loop.create_task(self._ping())
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS)
-        url, answer = self._url(path, query), None
+        answer, silence_seconds = None, self._patience.silence_seconds
         try:
-            async with self._session.get(
-                url,
-                headers=await self._headers(),
-                ssl=self._tls(),
-                server_hostname=self.access.server_name,
-                proxy=self.access.proxy,
-                allow_redirects=False,
-                timeout=timeout,
-            ) as answer:
+            answer = await self._open(self._url(path, query))
+            async with answer:
                 if self._observer is not None:
                     self._observer.opened(self._host, _code(answer.status))
                 if answer.status != 200:
@@ -282,6 +291,7 @@ class ApiConnection:
                     if response.status == _UNAUTHORIZED and await self.access.refresh(began):
                         raise ConnectionLost("credentials were renewed")
                     raise StreamRejected(response)
+                self._heard_at = self._loop.time()
                 self._streams[answer] = None
                 yield []
                 unfinished, size = list[bytes](), 0
@@ -300,7 +310,7 @@ class ApiConnection:
                 if b"".join(unfinished).strip():
                     raise ConnectionLost("the stream ended in the middle of a line")
         except aiohttp.SocketTimeoutError:
-            raise StreamSilent(f"{self.access.url}: no data for {SILENCE_SECONDS:g} s") from None
+            raise StreamSilent(f"{self.access.url}: no data for {silence_seconds:g} s") from None
         except (aiohttp.ClientError, OSError, TimeoutError) as problem:
             await self._refresh_authorities(problem, began)
             # Without the query, whose random timeout would make each failure of an outage a new problem.
@@ -309,15 +319,35 @@ class ApiConnection:
             if answer is not None:
                 self._streams.pop(answer, None)
 
+    async def _open(self, url: URL) -> aiohttp.ClientResponse:
+        """Return the response when its headers have arrived.
+
+        Raises:
+            TimeoutError: they did not arrive in time. The data that follows them may take longer.
+        """
+        headers, patience = await self._headers(), self._patience
+        async with asyncio.timeout(patience.connect_seconds):
+            return await self._session.get(
+                url,
+                headers=headers,
+                ssl=self._tls(),
+                server_hostname=self.access.server_name,
+                proxy=self.access.proxy,
+                allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(total=None, sock_read=patience.silence_seconds),
+            )
+
     async def _ping(self) -> None:
         """Close the streams when the server neither sends anything nor responds to a ping; any response will do."""
         while True:
-            seconds = self._heard_at + PING_AFTER_SECONDS - self._loop.time()
+            seconds = self._heard_at + self._patience.ping_after_seconds - self._loop.time()
             if seconds > 0.0 or not self._streams:
                 await asyncio.sleep(max(seconds, 1.0))
                 continue
-            response, _ = await self._send_once(ApiRequest("GET", "/version"), PING_SECONDS)
-            if response.status == NO_ANSWER:
+            began = self._loop.time()
+            response, _ = await self._send_once(ApiRequest("GET", "/version"), self._patience.ping_seconds)
+            # Data that arrived meanwhile shows that the server works, and streams may have been opened.
+            if response.status == NO_ANSWER and self._heard_at < began:
                 for answer in self._streams:
                     answer.content.set_exception(ConnectionLost(f"{self.access.url} does not respond"))
                     answer.close()

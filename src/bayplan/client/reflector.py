@@ -29,9 +29,10 @@ PAGE = 500
 FIRST_PAUSE_SECONDS = 0.8
 MAX_PAUSE_SECONDS = 30.0
 CALM_SECONDS = 10.0
-"""Seconds after which an open watch proves that the server works: if it is lost, it is opened again at once, as in client-go.
+"""Minimum age of an open watch that shows that the server works.
 
-Each other failure doubles the pause between attempts, up to the maximum.
+If such a watch is lost, it is opened again at once, as in client-go. Any other failure doubles the pause between
+attempts, up to the maximum.
 """
 
 SHORT_SECONDS = 1.0
@@ -43,6 +44,16 @@ CHECK_SECONDS = 15.0
 WATCH_SECONDS = (300, 600)
 """Range of the random timeout of a watch, so that watches do not all end at the same time."""
 
+
+class RetryTimes(NamedTuple):
+    """The times that control retries; see the constants."""
+
+    first_pause_seconds: float = FIRST_PAUSE_SECONDS
+    calm_seconds: float = CALM_SECONDS
+    short_seconds: float = SHORT_SECONDS
+
+
+RETRY_TIMES = RetryTimes()
 _TOO_MANY_REQUESTS = 429
 _GONE = 410
 _CANNOT_STREAM = (400, 422)
@@ -131,6 +142,7 @@ class Reflector(Generic[W]):
         on_listed: called with the version of every list after all its objects were emitted.
         on_part: called with parts of the first list as they arrive; `on_changes` gets all objects when the list is
             complete. If the list has to be restarted, parts are emitted again.
+        retry_times: when to retry after a failure.
 
     Attributes:
         items: the objects by key.
@@ -151,6 +163,7 @@ class Reflector(Generic[W]):
         jitter: Callable[[], float] = random.random,
         on_listed: Callable[[str], None] | None = None,
         on_part: Callable[[Sequence[W]], None] | None = None,
+        retry_times: RetryTimes = RETRY_TIMES,
     ) -> None:
         self.items: dict[str, W] = {}
         self.version = ""
@@ -165,6 +178,7 @@ class Reflector(Generic[W]):
         self._jitter = jitter
         self._on_listed = on_listed
         self._on_part = on_part
+        self._retry_times = retry_times
         self._can_stream = True
         # After a failure, the server may have an older state, restored from a backup or empty.
         self._is_suspect = False
@@ -174,16 +188,19 @@ class Reflector(Generic[W]):
 
     async def run(self) -> None:
         """List and watch the collection until cancelled."""
-        pause = FIRST_PAUSE_SECONDS
-        loop = asyncio.get_running_loop()
+        times, loop = self._retry_times, asyncio.get_running_loop()
+        pause = times.first_pause_seconds
         while True:
             began, self._is_open = loop.time(), False
             try:
                 if self.version:
                     await self._watch()
+                    self._end_problem()
                 else:
                     await self._list()
-                self._end_problem()
+                # A list by pages shows nothing about watches.
+                if self._is_open and loop.time() - began > times.calm_seconds:
+                    pause = times.first_pause_seconds
                 continue
             except _TooOld:
                 self.version = ""
@@ -209,8 +226,8 @@ class Reflector(Generic[W]):
             if problem != self.problem:
                 _log.warning("%s: %s", self._path, problem)
             self.problem, self._is_suspect = problem, True
-            if self._is_open and loop.time() - began > CALM_SECONDS:
-                pause = FIRST_PAUSE_SECONDS
+            if self._is_open and loop.time() - began > times.calm_seconds:
+                pause = times.first_pause_seconds
                 continue
             await asyncio.sleep(pause * (1.0 + self._jitter()))
             pause = min(2 * pause, MAX_PAUSE_SECONDS)
@@ -310,7 +327,6 @@ class Reflector(Generic[W]):
 
     def _are_synced(self, version: str) -> None:
         self.version = version
-        self._end_problem()
         self._is_suspect = False
         self.synced.set()
         if self._on_listed is not None:
@@ -346,7 +362,7 @@ class Reflector(Generic[W]):
                 for event in events:
                     self._take(event, changes)
                 self._emit(changes)
-        if self.version == before and loop.time() - began < SHORT_SECONDS:
+        if self.version == before and loop.time() - began < self._retry_times.short_seconds:
             raise ConnectionLost("the watch ended immediately")
 
     async def _events(self, query: dict[str, str]) -> AsyncGenerator[list[_WatchEvent], None]:

@@ -11,7 +11,7 @@ import msgspec
 from bayplan.base.plain_data import Document
 from bayplan.client.connection import ApiConnection
 from bayplan.client.list_errors import list_error
-from bayplan.client.reflector import Change, Reflector
+from bayplan.client.reflector import RETRY_TIMES, Change, Reflector, RetryTimes
 from bayplan.client.requests import ApiRequest
 from bayplan.objects.meta import ObjectMeta
 from bayplan.sync.feed import Bookmark, Changed, Listed, OnChange, PartListed, RawDocuments
@@ -73,6 +73,7 @@ class ReflectedFeed:
         once: whether to end when everything is listed.
         read: decodes the required fields of an object.
         parts: whether to emit parts of lists while they arrive.
+        retry_times: when to retry after a failure.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class ReflectedFeed:
         once: bool = False,
         read: Callable[[bytes], Document] = _document,
         parts: bool = False,
+        retry_times: RetryTimes = RETRY_TIMES,
     ) -> None:
         self.kinds: tuple[str, ...] = ()
         self.left_out: dict[str, str] = {}
@@ -95,6 +97,7 @@ class ReflectedFeed:
         self._once = once
         self._read = read
         self._parts = parts
+        self._retry_times = retry_times
         self._reflectors: dict[str, Reflector[_Followed]] = {}
 
     @property
@@ -133,6 +136,7 @@ class ReflectedFeed:
                     selector=_selector(BY_PLURAL[plural], self._policy),
                     on_listed=followed.listed,
                     on_part=followed.part if self._parts else None,
+                    retry_times=self._retry_times,
                 )
                 self._reflectors[plural] = reflector
                 running.append(group.create_task(reflector.run()))
