@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from bayplan.engine.actions import Emit
+from bayplan.engine.actions import Action, Emit
 from bayplan.engine.scheduler import Scheduler
 from bayplan.live.pending_bindings import MAX_PENDING_BINDINGS, RESUMED_AFTER, PendingBindings
 from tests.live.hosts import Cluster, small_cluster, small_pod
@@ -40,21 +40,21 @@ def scheduler_with(plain: int, with_volumes: int) -> tuple[Scheduler, CountedDic
     ],
 )
 def test_a_backlog_of_bindings(plain: int, with_volumes: int, want: bool) -> None:
-    assert PendingBindings().has_backlog(scheduler_with(plain, with_volumes)[0]) is want
+    assert PendingBindings().check_backlog(scheduler_with(plain, with_volumes)[0]) is want
 
 
 def test_bindings_are_rarely_counted_and_never_too_many() -> None:
     scheduler, pending = scheduler_with(1000, 5000)
     bindings = PendingBindings()
     started = 0
-    while not bindings.has_backlog(scheduler):
+    while not bindings.check_backlog(scheduler):
         pending[f"new{started}"] = SimpleNamespace(pre_bind=())
         started += 1
     assert (started, pending.reads) == (MAX_PENDING_BINDINGS - 1000, 2)
     for number in range(RESUMED_AFTER):
-        assert bindings.has_backlog(scheduler)
+        assert bindings.check_backlog(scheduler)
         del pending[f"new{number}"]
-    assert not bindings.has_backlog(scheduler)
+    assert not bindings.check_backlog(scheduler)
     assert pending.reads == 3
 
 
@@ -85,6 +85,17 @@ def test_a_binding_whose_pod_is_deleted_before_its_confirmation_ends(responds_fi
         cluster.host.schedule_current_instant()
     assert cluster.host.status().pending_bindings == 0
     assert scheduled(cluster) == ["p"]
+
+
+def test_a_status_is_published_although_a_binding_cannot_be_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> list[Action]:
+        raise KeyError("zone")
+
+    cluster = lost_pod()
+    monkeypatch.setattr(PendingBindings, "finish_deleted", fail)
+    cluster.host.run_slice()
+    # The published status contains the failure.
+    assert [failure.doing for failure in cluster.host.status().engine_failures] == ["finishing bindings"]
 
 
 def test_a_binding_that_the_watch_confirms_ends_once() -> None:

@@ -30,7 +30,7 @@ class PendingBindings:
         self._written: deque[Pod] = deque()
         self._unconfirmed: dict[str, Binding] = {}
 
-    def has_backlog(self, scheduler: Scheduler) -> bool:
+    def check_backlog(self, scheduler: Scheduler) -> bool:
         """Return whether too many bindings are pending to start another cycle. Called before each cycle.
 
         Pods with volumes or devices don't count: they may wait ten minutes for a provisioner, and others must not wait for

@@ -294,7 +294,7 @@ class SchedulerThread:
         )
 
     def _may_schedule(self, now_ns: int) -> bool:
-        if self._successor is not None or self._bindings.has_backlog(self._scheduler):
+        if self._successor is not None or self._bindings.check_backlog(self._scheduler):
             return False
         return not self.clock.paused or bool(self._steps) or now_ns == self._instant_ns
 
@@ -313,11 +313,8 @@ class SchedulerThread:
         )
 
     def _publish(self) -> None:
-        self._published_at = time.monotonic()
-        self._is_published = True
-        now_ns = self.clock.now_ns()
-        scheduler = self._scheduler
-        self._actions += self._bindings.finish_deleted(scheduler, now_ns)
+        self._published_at, self._is_published = time.monotonic(), True
+        now_ns, scheduler = self.clock.now_ns(), self._scheduler
         if isinstance(scheduler.records, DecisionStore):
             scheduler.records.expire(now_ns)
         self._status = status_of(
@@ -343,10 +340,9 @@ class SchedulerThread:
     def run_slice(self) -> bool:
         """Do the due work in a slice of bounded length; return whether there is more."""
         self._process_inbox()
-        recovery = self._recovery
+        recovery, more = self._recovery, False
         if recovery.is_resting and not recovery.seconds_left():
             self._rebuild()
-        more = False
         self._switch_to_successor()
         if recovery.in_order:
             more = self._guarded("scheduling", self._schedule) is True
@@ -354,9 +350,14 @@ class SchedulerThread:
             self._end_steps()
         self._is_published = False
         if time.monotonic() - self._published_at > PUBLISH_SECONDS or self._is_alone():
+            if recovery.in_order:
+                self._guarded("finishing bindings", self._finish_bindings)
             self._guarded("publishing the status", self._publish, fatal=False)
         self._deliver_actions()
         return more or bool(self._inbox)
+
+    def _finish_bindings(self) -> None:
+        self._actions += self._bindings.finish_deleted(self._scheduler, self.clock.now_ns())
 
     def _deliver_actions(self) -> None:
         """Pass the actions to the host's callback; if it raises, the bindings have failed."""
@@ -367,9 +368,8 @@ class SchedulerThread:
                     self.binding_failed(action.pod, "internal error", generation=self.generation)
 
     def _process_inbox(self) -> None:
-        inbox = self._inbox
-        for _ in range(len(inbox)):
-            self._guarded("processing changes and requests", inbox.popleft())
+        for _ in range(len(self._inbox)):
+            self._guarded("processing changes and requests", self._inbox.popleft())
 
     def _apply_changes(self, changes: Iterable[Change]) -> None:
         now_ns, mirror, quarantine = self.clock.now_ns(), self._mirror, self._quarantine
