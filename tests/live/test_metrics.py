@@ -279,6 +279,20 @@ def test_preemption_attempts_without_victims_are_counted() -> None:
     assert (found["scheduler_preemption_attempts_total"], found["scheduler_preemption_victims_count"]) == (1, 0)
 
 
+@pytest.mark.parametrize(
+    ("message", "want"),
+    [
+        pytest.param("0/1 nodes are available: 1 no preemption: odd.", 0, id="the text of a custom plugin"),
+        pytest.param("0/1 nodes are available: 1 odd. preemption: none.", 1, id="the text of preemption"),
+        pytest.param("0/1 nodes are available: 1 odd. none to free, preemption: none.", 1, id="after another plugin's"),
+    ],
+)
+def test_only_the_text_of_default_preemption_counts_as_an_attempt(message: str, want: int) -> None:
+    metrics, pod = SchedulerMetrics(lambda: None), make_pod("p").obj()
+    metrics.on_cycle(scheduler_with(), CycleReport(pod, Outcome.UNSCHEDULABLE, "", message, ()), 0.001)
+    assert samples(metrics)["scheduler_preemption_attempts_total"] == want
+
+
 def test_preemption_attempts_and_victims_are_counted() -> None:
     scheduler = scheduler_with()
     metrics = SchedulerMetrics(lambda: None)

@@ -6,6 +6,7 @@ docs/schedule.md lists the metrics of upstream that are missing, and why.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 
@@ -93,7 +94,9 @@ class RequestMetrics:
 
 
 _MAX_ATTEMPTS_LABEL = 15
-_PREEMPTION_TEXT = "preemption: "
+_PREEMPTION_TEXT = re.compile(r"(?:^|\. )(?:[^.]*, )?preemption: ")
+"""The text of DefaultPreemption in a message, after those of the filters, which custom plugins may write."""
+
 _PER_RESULT = ("profile", "result")
 
 
@@ -229,7 +232,7 @@ class SchedulerMetrics:
         self._attempt_seconds.observe(seconds, profile, result)
         victims = sum(isinstance(action, Evict) for action in report.actions)
         # As in upstream, every call of DefaultPreemption is an attempt. Without victims, it adds a text with this prefix.
-        if victims or _PREEMPTION_TEXT in report.message:
+        if victims or _PREEMPTION_TEXT.search(report.message):
             self._preemptions.add()
         if victims:
             self._victims.observe(victims)
@@ -321,5 +324,5 @@ def _events(scheduler: Scheduler, old: KubernetesObject | None, new: KubernetesO
 
 
 def _has_events(old: Pod, new: Pod) -> bool:
-    """Return whether an update can be a specific event; of updates of the status alone, few are, and looking for them is slow."""
+    """Return whether an update may have specific events. Status updates rarely do, and the search is slow."""
     return old.spec != new.spec or old.metadata.labels != new.metadata.labels
