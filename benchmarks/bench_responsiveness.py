@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import gc
 import hashlib
-import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
 
 from bayplan.base.garbage_collector import rare_collections
 from bayplan.engine.records import RecordLevel
-from bayplan.live.engine_calls import SWITCH_SECONDS
+from bayplan.live.switch_interval import short_switch_interval
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from benchmarks import Figure
@@ -39,17 +38,15 @@ def waits(nodes: Sequence[Node], pods: Sequence[Pod]) -> tuple[list[float], str]
             time.sleep(SLEEP_S)
             found.append(time.perf_counter() - start - SLEEP_S)
 
-    asking, before = threading.Thread(target=ask), sys.getswitchinterval()
-    sys.setswitchinterval(SWITCH_SECONDS)
+    asking = threading.Thread(target=ask)
     try:
-        with rare_collections():
+        with short_switch_interval(), rare_collections():
             asking.start()
             while (report := scheduler.schedule_one(0)) is not None:
                 chosen.append(report.node_name)
     finally:
         ended.set()
         asking.join()
-        sys.setswitchinterval(before)
     return sorted(found), hashlib.blake2b("\n".join(chosen).encode(), digest_size=8).hexdigest()
 
 

@@ -12,7 +12,6 @@ import logging
 import random
 import signal
 import socket
-import sys
 import uuid
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import partial
@@ -36,20 +35,21 @@ from bayplan.engine.actions import Action
 from bayplan.engine.records import RecordLevel, Records
 from bayplan.live.cluster_feed import ClusterFeed, ObjectChange
 from bayplan.live.dispatcher import Dispatcher
-from bayplan.live.engine_calls import SWITCH_SECONDS, LastCalls
+from bayplan.live.engine_calls import LastCalls
 from bayplan.live.health import LEADER_GRACE_SECONDS, HealthServer
 from bayplan.live.leader_election import LeaderElectionOptions, LeaderElector
 from bayplan.live.metrics import SchedulerMetrics
 from bayplan.live.plugin_runner import DEFAULT_DEADLINE_SECONDS, PluginRunner
 from bayplan.live.queue_metrics import QueueFigures, figures_of
 from bayplan.live.scheduler_thread import SchedulerThread
+from bayplan.live.switch_interval import short_switch_interval
 
 DRAIN_SECONDS = 5.0
 WATCHDOG_SECONDS = 0.5
 MAX_PAUSE_SECONDS = 30.0
 """Maximum time between two attempts to reach the API server at the start, plus jitter of the same length."""
 
-_log = logging.getLogger("bayplan.client")
+_log = logging.getLogger("bayplan.app")
 
 
 class LiveOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,13 +108,10 @@ class LiveScheduler:
         Raises:
             InputError: the kubeconfig or address cannot be used, or the API server denies access.
         """
-        before = sys.getswitchinterval()
-        sys.setswitchinterval(SWITCH_SECONDS)
         try:
-            with exit_on_sigterm():
+            with short_switch_interval(), exit_on_sigterm():
                 asyncio.run(self._run())
         finally:
-            sys.setswitchinterval(before)
             self._runner.close()
             self.settings.connections.close()
         return int(self._lease_lost)

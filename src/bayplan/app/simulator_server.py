@@ -7,11 +7,10 @@ the engine has its own thread (docs/simulator.md).
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 
 import msgspec
@@ -31,11 +30,11 @@ from bayplan.base.errors import InputError
 from bayplan.engine.actions import Action
 from bayplan.engine.records import RecordLevel
 from bayplan.live.decision_store import DecisionStore, Retention
-from bayplan.live.engine_calls import SWITCH_SECONDS
 from bayplan.live.metrics import SchedulerMetrics
 from bayplan.live.plugin_runner import DEFAULT_DEADLINE_SECONDS, PluginRunner
 from bayplan.live.queue_metrics import figures_of
 from bayplan.live.scheduler_thread import SchedulerThread
+from bayplan.live.switch_interval import short_switch_interval
 
 TICK_SECONDS = 1.0
 SETTLE_SECONDS = 2.0
@@ -122,14 +121,14 @@ class SimulatorServer:
         self._ticker: asyncio.Task[None] | None = None
         # Apply one change at a time: the reported settings must be the last ones that the engine received.
         self._changing = asyncio.Lock()
-        self._switch_seconds = sys.getswitchinterval()
+        self._until_stop = ExitStack()
 
     # --- start and stop, on the loop ----------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Start the cluster and its scheduler; called on the loop once requests are accepted."""
         self._loop = asyncio.get_running_loop()
-        sys.setswitchinterval(SWITCH_SECONDS)
+        self._until_stop.enter_context(short_switch_interval())
         self.named_snapshots.keep_first()
         self.bridge.listen(self.engine.post)
         self.engine.start()
@@ -146,7 +145,7 @@ class SimulatorServer:
                 self._loop.call_soon_threadsafe(self._ticker.cancel)
         self.engine.stop()
         self.settings.connections.close()
-        sys.setswitchinterval(self._switch_seconds)
+        self._until_stop.close()
 
     async def _tick(self) -> None:
         while True:

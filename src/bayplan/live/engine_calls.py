@@ -6,9 +6,6 @@ from bayplan.engine.actions import Action, CycleReport
 from bayplan.engine.scheduler import Scheduler
 from bayplan.objects.meta import KubernetesObject
 
-SWITCH_SECONDS = 0.0005
-"""Python's switch interval: how long the engine's thread may delay other threads (measured in docs/simulator.md)."""
-
 
 class EngineCalls:
     """Calls the scheduler directly."""
