@@ -244,10 +244,8 @@ def new_object(
     context = backend.context(resource, info.namespace, dry_run=options.dry_run, imported=imported, user=options.user)
     stored = to_storage(resource, document)
     metadata = part(stored, "metadata")
-    if imported:
-        strategy.admit_imported(context, stored)
-    else:
-        strategy.admit(context, stored)
+    admit = strategy.admit_imported if imported else strategy.admit
+    admit(context, stored)
     hooks = None if imported else begin_hooks(backend, info, options, stored, None, managers)
     if hooks is not None:
         stored = mutated(backend, info, hooks, stored, lambda each: strategy.admit(context, each))
