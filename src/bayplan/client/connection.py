@@ -58,7 +58,7 @@ another server may respond. API servers send a bookmark every one to two minutes
 
 
 class Patience(NamedTuple):
-    """How long a connection waits for the server; see the constants."""
+    """Timeouts of a connection; see the constants."""
 
     connect_seconds: float = CONNECT_SECONDS
     ping_after_seconds: float = PING_AFTER_SECONDS
@@ -346,7 +346,7 @@ class ApiConnection:
                 continue
             began = self._loop.time()
             response, _ = await self._send_once(ApiRequest("GET", "/version"), self._patience.ping_seconds)
-            # Data that arrived meanwhile shows that the server works, and streams may have been opened.
+            # If data arrived during the ping, the server works, and streams may have been opened.
             if response.status == NO_ANSWER and self._heard_at < began:
                 for answer in self._streams:
                     answer.content.set_exception(ConnectionLost(f"{self.access.url} does not respond"))

@@ -88,7 +88,6 @@ def sent(places: tuple[Place, ...], document: Document, body: bytes | None) -> D
         document: the decoded object.
         body: the JSON that was sent, or None for other formats, which upstream converts to JSON with sorted keys.
     """
-
     found: object = document
     text = None if body is None else _readable(body).encode()
     for place in places:

@@ -417,7 +417,7 @@ def apply(
     owned = left[who]
     fields = difference(owned.fields, _NEVER_OWNED)
     if fields:
-        # Fields that the endpoint ignores count here, although nobody comes to own them.
+        # Fields that the endpoint ignores count here, although no manager owns them.
         took = union(unfiltered.added, unfiltered.modified)
         changed = bool(took.keys() - _HEAD or unfiltered.removed)
         left[who] = replace(owned, fields=fields, time=request.time if changed else owned.time)
