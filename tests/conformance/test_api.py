@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bayplan.conformance.api import at_pointer, replay
-from bayplan.conformance.cases import Json, JsonObject
+from bayplan.conformance.cases import Json, JsonObject, Scenario
 from bayplan.conformance.exchanges import comparable_parts
 
 PODS = "/api/v1/namespaces/t/pods"
@@ -54,7 +54,8 @@ def test_only_variable_values_may_differ_in_a_response(
     recorded: Json, ours: Json, variable: list[Json], want: bool
 ) -> None:
     record: JsonObject = {"response": {"status": 200, "body": recorded}, "variable": variable}
-    record["scenario"] = [{"request": {"body": {"renewTime": "2026-01-02T09:00:00.000000Z"}}}, record.copy()]
+    sent: JsonObject = {"request": {"body": {"renewTime": "2026-01-02T09:00:00.000000Z"}}}
+    record["scenario"] = Scenario([sent, record.copy()])
     parts = {
         name: left == right
         for name, left, right in comparable_parts(record, {"response": {"status": 200, "body": ours}})

@@ -6,9 +6,11 @@ A file has JSON lines, gzipped or plain, or one JSON object in many lines. Most 
 
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,6 +21,8 @@ from bayplan.formats.bounded_reading import max_file_bytes, read_bounded
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 JsonObject: TypeAlias = dict[str, Json]
+
+_TIME = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 UNPAIRED_KINDS: tuple[tuple[str, frozenset[str]], ...] = (
     ("api", frozenset({"request", "response"})),
@@ -57,6 +61,17 @@ class RecordedCase:
     want: JsonObject
 
 
+class Scenario(list[Json]):
+    """The recorded HTTP exchanges of one file, in order. Each is answered after those before it."""
+
+    @cached_property
+    def times_sent(self) -> frozenset[str]:
+        """The times, to the second, that clients sent: inputs, not readings of the clock."""
+        exchanges = [each for each in self if isinstance(each, dict)]
+        requests = [each.get(name) for each in exchanges for name in ("request", "template")]
+        return frozenset(_TIME.findall(msgspec.json.encode(requests).decode()))
+
+
 @dataclass(frozen=True, slots=True)
 class CaseFile:
     """The records of one file; iterating decodes them one by one.
@@ -71,12 +86,11 @@ class CaseFile:
         return len(self.records)
 
     def __iter__(self) -> Iterator[RecordedCase]:
-        scenario: list[Json] = []
+        scenario = Scenario()
         for line_number, data in self.records:
             case = _decode(data, f"{self.path}:{line_number}")
             if case.kind == "api":
-                # An exchange is answered as part of its scenario, which is the whole file.
-                scenario = scenario or [msgspec.json.decode(each) for _, each in self.records]
+                scenario = scenario or Scenario(msgspec.json.decode(each) for _, each in self.records)
                 case.case["scenario"] = scenario
             yield case
 

@@ -12,13 +12,10 @@ import re
 from collections.abc import Iterator
 from typing import cast
 
-import msgspec
-
-from bayplan.conformance.cases import Json, JsonObject
+from bayplan.conformance.cases import Json, JsonObject, Scenario
 
 _ANY = "<varies>"
 _CLOCK = re.compile(r"^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")
-_SENT = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d")
 PARTS = ("status", "headers", "body", "stream", "base64")
 
 
@@ -26,12 +23,13 @@ def comparable_parts(record: JsonObject, answer: JsonObject) -> Iterator[tuple[s
     """Yield the parts of an exchange: name, recorded value, Bayplan's value, with varying values masked on both sides.
 
     Args:
-        record: the recorded exchange.
+        record: the recorded exchange, with its ``scenario``; without one, it is the only exchange.
         answer: Bayplan's answer, with a ``response``.
     """
     recorded = cast("JsonObject", record["response"])
     ours = cast("JsonObject", answer.get("response") or {})
-    sent = _times_sent(record)
+    scenario = record.get("scenario")
+    sent = (scenario if isinstance(scenario, Scenario) else Scenario([record])).times_sent
     pointers = [str(each) for each in cast("list[Json]", record.get("variable") or [])]
     for part in PARTS:
         if part not in recorded and part not in ours:
@@ -42,16 +40,6 @@ def comparable_parts(record: JsonObject, answer: JsonObject) -> Iterator[tuple[s
             if first == part:
                 want, got = masked_at(want, got, f"/{rest}" if rest else "")
         yield part, *_without_clock(want, got, "", sent)
-
-
-def _times_sent(record: JsonObject) -> frozenset[str]:
-    """Return the times, to the second, that clients sent in the scenario of an exchange.
-
-    These are inputs, not readings of the clock.
-    """
-    exchanges = cast("list[JsonObject]", record.get("scenario") or [record])
-    requests = [each.get(name) for each in exchanges for name in ("request", "template")]
-    return frozenset(_SENT.findall(msgspec.json.encode(requests).decode()))
 
 
 def _copy(value: Json) -> Json:
