@@ -10,9 +10,10 @@ import pytest
 from bayplan.client import action_executor
 from bayplan.client.action_executor import ActionExecutor
 from bayplan.client.requests import ApiRequest, ApiResponse
-from bayplan.engine.actions import Action, Bind, Emit, Evict, SetCondition
+from bayplan.engine.actions import Action, Bind, Emit, Evict, SetCondition, Update
 from bayplan.objects.meta import KubernetesObject, ObjectMeta
 from bayplan.objects.pod import Pod
+from bayplan.objects.storage import PersistentVolumeClaim
 
 T = TypeVar("T", bound=KubernetesObject)
 
@@ -72,6 +73,7 @@ class Host:
 
 
 A, B = pod("a"), pod("b")
+CLAIM = PersistentVolumeClaim(metadata=ObjectMeta(name="claim", namespace="n", uid="claim"))
 FAILED = SetCondition(A, "Unschedulable", "no room")
 
 
@@ -147,3 +149,15 @@ def test_a_pod_does_not_wait_for_an_earlier_pod_of_the_same_name() -> None:
     host.execute(Bind(A, "n1"))
     host.execute(Bind(again, "n2"))
     assert host.asked == ["POST pods/a/binding"] * 2
+
+
+def test_an_eviction_cancels_the_binding_of_a_victim_that_is_in_its_pre_bind_phase() -> None:
+    host = Host(200)
+    host.execute(Update(B, "node", CLAIM), Bind(B, "node"))
+    host.execute(Evict(B, A, "node"))
+    host.waiting.pop()(ApiResponse(200, b"{}"))
+    host.sleeping.pop()()
+    assert host.failed == ["n/b PreBind VolumeBinding binding volumes: context canceled 7"]
+    # Nothing is left to cancel.
+    host.execute(Evict(B, A, "node"))
+    assert host.asked[-1] == "PATCH pods/b/status"

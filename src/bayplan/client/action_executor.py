@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from bayplan.client.event_recorder import EventRecorder, EventRecording, PodEvent
 from bayplan.client.exchanges import Steps, exchanges_of
+from bayplan.client.pre_bind import PreBind
 from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.client.volume_writes import Objects
 from bayplan.engine.actions import Action, Bind
@@ -75,6 +76,7 @@ class _Work(Struct, gc=False):
         pod: the pod; None for an event.
         steps: the requests, one after the other.
         is_binding: whether the exchange binds the pod.
+        pre_bind: the PreBind phase of such an exchange, if it has one.
         generation: the number of the scheduler that returned the actions; a later scheduler gets no reports of
             failures.
     """
@@ -83,6 +85,7 @@ class _Work(Struct, gc=False):
     steps: Steps
     is_binding: bool
     generation: int
+    pre_bind: PreBind | None = None
 
 
 class ActionExecutor:
@@ -112,6 +115,7 @@ class ActionExecutor:
         self._events: deque[_Work] = deque()
         # By key and uid: a pod that replaces one of the same name does not wait for its predecessor.
         self._behind: dict[tuple[str, str], deque[_Work]] = {}
+        self._pre_binds: dict[tuple[str, str], PreBind] = {}
         self._unwritten_events = 0
         self.on_written: Callable[[Pod], None] | None = None
         self.dropped_events = 0
@@ -139,7 +143,10 @@ class ActionExecutor:
                 if isinstance(action, Bind):
                     host.report_internal_error(action.pod)
             return
-        self._ready.extend(_Work(each.pod, each.steps, each.is_binding, generation) for each in exchanges)
+        for each in exchanges:
+            if each.pre_bind is not None:
+                self._pre_binds[_identity(each.pod)] = each.pre_bind
+            self._ready.append(_Work(each.pod, each.steps, each.is_binding, generation, each.pre_bind))
 
     def run_next(self) -> bool:
         """Start the first pending exchange, else the first pending event; return whether there was one."""
@@ -208,12 +215,19 @@ class ActionExecutor:
         if pod is None:
             self._unwritten_events -= 1
             return
-        behind = self._behind.pop(_identity(pod))
+        identity = _identity(pod)
+        if work.pre_bind is not None and self._pre_binds.get(identity) is work.pre_bind:
+            del self._pre_binds[identity]
+        behind = self._behind.pop(identity)
         if behind:
             self._ready.extendleft(reversed(behind))
             self._channel.wake()
         if self.on_written is not None:
             self.on_written(pod)
+
+    def _cancel_pre_bind(self, pod: Pod) -> bool:
+        pre_bind = self._pre_binds.get(_identity(pod))
+        return pre_bind is not None and pre_bind.cancel()
 
     # --- events -------------------------------------------------------------------------------------------------------
 
@@ -257,6 +271,10 @@ class _Outcomes:
     def binding_written(self, pod: Pod) -> None:
         """Report that the API has accepted a binding."""
         self._executor.engine.binding_written(pod, generation=self._generation)
+
+    def cancel_pre_bind(self, pod: Pod) -> bool:
+        """Cancel the PreBind phase of a pod's binding; return False if the pod is not in this phase."""
+        return self._executor._cancel_pre_bind(pod)
 
     def preemption_failed(self, pod: Pod) -> None:
         """Report that victims could not be evicted.

@@ -12,6 +12,7 @@ import msgspec
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.quoting import quote
 from bayplan.base.plain_data import Document
+from bayplan.client.pre_bind import PreBind
 from bayplan.client.requests import (
     STRATEGIC_MERGE_PATCH,
     ApiRequest,
@@ -168,8 +169,10 @@ def record_claim_in_status(pod: Pod, claim: ResourceClaim) -> Steps:
     return "" if response.ok else f"update pod {pod.key} ExtendedResourceClaimStatus: {response.message}"
 
 
-def wait_for_devices(claims: Sequence[ResourceClaim], objects: Objects, now_ns: Callable[[], int]) -> Steps:
-    """Wait until the devices of claims meet the binding conditions of their slices (KEP-5007).
+def wait_for_devices(
+    claims: Sequence[ResourceClaim], objects: Objects, now_ns: Callable[[], int], pre_bind: PreBind
+) -> Steps:
+    """Wait until the devices of claims meet the binding conditions of their slices (KEP-5007), or PreBind is canceled.
 
     Return the error, or "".
     """
@@ -197,6 +200,8 @@ def wait_for_devices(claims: Sequence[ResourceClaim], objects: Objects, now_ns: 
         if now_ns() - begun_ns > BINDING_TIMEOUT_NS:
             return "device binding timeout: context deadline exceeded"
         yield pause
+        if pre_bind.is_canceled:
+            return "context canceled"
         pause = min(2 * pause, MAX_POLL_SECONDS)
 
 

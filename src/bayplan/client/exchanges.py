@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Protocol, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from bayplan.client.claim_writes import (
     deallocate_claim,
@@ -22,6 +22,7 @@ from bayplan.client.claim_writes import (
 )
 from bayplan.client.event_recorder import PodEvent
 from bayplan.client.pod_status import disruption_condition, status_patch, unscheduled_condition
+from bayplan.client.pre_bind import PreBind
 from bayplan.client.requests import (
     NO_ANSWER,
     ApiRequest,
@@ -65,6 +66,10 @@ class ExchangeHost(Objects, Protocol):
         """Handle a binding that the API, or an extender, has accepted."""
         ...
 
+    def cancel_pre_bind(self, pod: Pod) -> bool:
+        """Cancel the PreBind phase of a pod's binding; return False if the pod is not in this phase."""
+        ...
+
     def preemption_failed(self, pod: Pod) -> None:
         """Handle a failed eviction of victims; see `Scheduler.preemption_failed`."""
         ...
@@ -77,11 +82,13 @@ class Exchange(Struct, gc=False):
         pod: the pod; exchanges of one pod run one at a time.
         steps: the generator; `drive` drives it.
         is_binding: whether the exchange binds the pod; others report a status or evict victims.
+        pre_bind: the PreBind phase of a binding that writes other objects first; None if there is none.
     """
 
     pod: Pod
     steps: Steps
     is_binding: bool = False
+    pre_bind: PreBind | None = None
 
 
 def exchanges_of(actions: Sequence[Action], host: ExchangeHost) -> list[Exchange]:
@@ -121,7 +128,9 @@ def _exchanges(actions: Sequence[Action], host: ExchangeHost) -> Generator[Excha
             group = actions[place:end]
             last = group[-1]
             if isinstance(last, Bind):
-                yield Exchange(last.pod, _bind(group, last, host), is_binding=True)
+                pre_bind = PreBind() if any(isinstance(item, Update) for item in group) else None
+                steps = _bind(group, last, pre_bind or PreBind(), host)
+                yield Exchange(last.pod, steps, is_binding=True, pre_bind=pre_bind)
             elif isinstance(action, Nominate):
                 end = place + 1
                 yield Exchange(action.pod, _nominate(action, host))
@@ -166,8 +175,11 @@ def _pod_event(emitted: Emit, controller: str) -> PodEvent:
 # Functions that return the steps of an exchange.
 
 
-def _bind(group: Sequence[Action], bind: Bind, host: ExchangeHost) -> Steps:
-    """Write the nomination and the objects that the pod needs, wait until these are ready, and bind the pod."""
+def _bind(group: Sequence[Action], bind: Bind, pre_bind: PreBind, host: ExchangeHost) -> Steps:
+    """Write the nomination and the objects that the pod needs, wait until these are ready, and bind the pod.
+
+    A preemption can cancel it until the pod is bound; the requests in progress are completed first.
+    """
     pod = bind.pod
     volumes: list[WrittenItem] = []
     claims: list[ResourceClaim] = []
@@ -179,15 +191,19 @@ def _bind(group: Sequence[Action], bind: Bind, host: ExchangeHost) -> Steps:
             claims.append(action.item)
         elif isinstance(action, Update):
             volumes.append(WrittenItem(action.item))
-    problem = yield from _bind_volumes(bind, volumes, host)
+    problem = yield from _bind_volumes(bind, volumes, pre_bind, host)
     if problem:
         host.binding_failed(pod, problem, plugin="VolumeBinding", point="PreBind")
         return
     written: list[ResourceClaim] = []
-    problem = yield from _bind_claims(bind, claims, written, host)
+    problem = yield from _bind_claims(bind, claims, written, pre_bind, host)
     if problem:
         yield from _release(pod, written)
         host.binding_failed(pod, problem, plugin="DynamicResources", point="PreBind")
+        return
+    if not pre_bind.finish():
+        yield from _release(pod, written)
+        host.binding_failed(pod, "preempted by DefaultPreemption", plugin="", point="PreBind")
         return
     if bind.extender:
         # The extender has already bound the pod.
@@ -202,7 +218,7 @@ def _bind(group: Sequence[Action], bind: Bind, host: ExchangeHost) -> Steps:
 
 
 def _bind_volumes(
-    bind: Bind, volumes: list[WrittenItem], host: ExchangeHost
+    bind: Bind, volumes: list[WrittenItem], pre_bind: PreBind, host: ExchangeHost
 ) -> Generator[ApiRequest | float, ApiResponse, str]:
     # Write volumes before claims; `wait_for_claims` checks them in the same order.
     volumes.sort(key=lambda written: not isinstance(written.item, PersistentVolume))
@@ -210,11 +226,11 @@ def _bind_volumes(
         problem = yield from write_item(written, host)
         if problem:
             return problem
-    return (yield from wait_for_claims(bind.pod, bind.node_name, volumes, host)) if volumes else ""
+    return (yield from wait_for_claims(bind.pod, bind.node_name, volumes, host, pre_bind)) if volumes else ""
 
 
 def _bind_claims(
-    bind: Bind, claims: Sequence[ResourceClaim], written: list[ResourceClaim], host: ExchangeHost
+    bind: Bind, claims: Sequence[ResourceClaim], written: list[ResourceClaim], pre_bind: PreBind, host: ExchangeHost
 ) -> Generator[ApiRequest | float, ApiResponse, str]:
     """Write the claims, append those that the pod uses then to `written`, and wait for their devices."""
     for claim in claims:
@@ -230,7 +246,7 @@ def _bind_claims(
     note = f"waiting for binding conditions for device on node {bind.node_name}"
     pod = bind.pod
     host.record_event(PodEvent(pod, "Normal", "BindingConditionsPending", "Scheduling", note, pod.spec.scheduler_name))
-    return (yield from wait_for_devices(claims, host, host.now_ns))
+    return (yield from wait_for_devices(claims, host, host.now_ns, pre_bind))
 
 
 def _release(pod: Pod, written: Sequence[ResourceClaim]) -> Steps:
@@ -278,10 +294,17 @@ def _patch_status(
 def _evict(preemptor: Pod, victims: Sequence[Evict], notes: dict[str, Emit], host: ExchangeHost) -> Steps:
     """Evict the victims of a preemption one after the other: write the condition, delete the pod, record the event.
 
-    A victim that no longer exists counts as evicted. Any other failure ends the exchange, and the preemptor is retried.
+    A victim in its PreBind phase is not deleted: its binding is canceled, and it returns to the queue. A victim that no
+    longer exists counts as evicted. Any other failure ends the exchange, and the preemptor is retried.
     """
     for victim in victims:
         pod = victim.pod
+        emitted = notes.get(pod.key)
+        if host.cancel_pre_bind(pod):
+            if emitted is not None:
+                emitted = structs.replace(emitted, note=f"{emitted.note} (in kube-scheduler memory).")
+                host.record_event(_pod_event(emitted, preemptor.spec.scheduler_name))
+            continue
         patch = status_patch(pod, host.now_ns(), condition=disruption_condition(pod, preemptor))
         response = yield from _patch_status(pod, patch)
         if response is None or response.ok:
@@ -291,7 +314,6 @@ def _evict(preemptor: Pod, victims: Sequence[Evict], notes: dict[str, Emit], hos
         if not response.ok:
             host.preemption_failed(preemptor)
             return
-        emitted = notes.get(pod.key)
         if emitted is not None:
             host.record_event(_pod_event(emitted, preemptor.spec.scheduler_name))
 

@@ -12,6 +12,7 @@ from typing import Protocol, TypeAlias, TypeVar
 import msgspec
 
 from bayplan.base.plain_data import Document
+from bayplan.client.pre_bind import PreBind
 from bayplan.client.requests import ApiRequest, ApiResponse, get_request, update_request
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
@@ -86,12 +87,16 @@ def _refer_to_claim(spec: Document, volume: PersistentVolume, objects: Objects) 
     spec["claimRef"] = document
 
 
-def wait_for_claims(pod: Pod, node_name: str, written: Sequence[WrittenItem], objects: Objects) -> Steps:
-    """Wait until the cluster's volume controller has bound the claims of the written objects."""
+def wait_for_claims(
+    pod: Pod, node_name: str, written: Sequence[WrittenItem], objects: Objects, pre_bind: PreBind
+) -> Steps:
+    """Wait until the cluster's volume controller has bound the claims of the written objects, or PreBind is canceled."""
     pause, waited = FIRST_LOOK_SECONDS, 0.0
     while waited < BIND_TIMEOUT_SECONDS:
         yield pause
         waited += pause
+        if pre_bind.is_canceled:
+            return "binding volumes: context canceled"
         pause = min(2 * pause, MAX_POLL_SECONDS)
         problem = check_claims(pod, node_name, written, objects)
         if problem is None:
