@@ -16,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bayplan.base.durations import SECOND_NS
+from bayplan.base.garbage_collector import frozen_objects
 from bayplan.engine.actions import Action, Bind, Evict, Nominate
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
@@ -72,13 +73,17 @@ def run(scheduler: Scheduler, nodes_count: int, preemptors_count: int) -> tuple[
         scheduler.handle(None, make_pod(f"low-{number}", "900m", 0, node_name), 0)
     preemptors = [make_pod(f"high-{number}", "3", 10) for number in range(preemptors_count)]
     gc.collect()
-    gc.freeze()
+    with frozen_objects():
+        return _timed(scheduler, preemptors)
+
+
+def _timed(scheduler: Scheduler, preemptors: list[Pod]) -> tuple[float, str]:
     start = time.perf_counter()
     now_ns = 0
     for pod in preemptors:
         scheduler.handle(None, pod, now_ns)
     chosen: list[str] = []
-    while len(chosen) < preemptors_count:
+    while len(chosen) < len(preemptors):
         report = scheduler.schedule_one(now_ns)
         if report is None:
             now_ns = max(scheduler.next_wakeup_ns(now_ns) or 0, now_ns + SECOND_NS)
@@ -86,7 +91,6 @@ def run(scheduler: Scheduler, nodes_count: int, preemptors_count: int) -> tuple[
             continue
         chosen += filter(None, (execute(scheduler, action, now_ns) for action in report.actions))
     seconds = time.perf_counter() - start
-    gc.unfreeze()
     return seconds, hashlib.blake2b("\n".join(chosen).encode(), digest_size=8).hexdigest()
 
 

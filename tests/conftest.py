@@ -19,3 +19,9 @@ def pytest_configure() -> None:
     has loaded may take half of that.
     """
     gc.set_threshold(50_000, 20, 50)
+
+
+def pytest_collection_finish() -> None:
+    """Exempt all collected tests from garbage collections, of which servers and benchmarks request hundreds."""
+    gc.collect()
+    gc.freeze()

@@ -5,10 +5,19 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
-from bayplan.base.garbage_collector import RARE_THRESHOLD, rare_collections
+from bayplan.base.garbage_collector import RARE_THRESHOLD, frozen_objects, rare_collections
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_frozen() -> Iterator[None]:
+    """Release what the test process has frozen, for one test."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
 
 
 def test_rare_collections_raises_the_threshold_and_freezes_existing_objects() -> None:
@@ -37,6 +46,18 @@ def test_an_exception_restores_the_settings() -> None:
         raise ValueError("of the block")
 
     assert (gc.get_threshold(), gc.get_freeze_count()) == (before, 0)
+
+
+def test_objects_that_the_process_has_frozen_stay_frozen() -> None:
+    gc.freeze()
+    before = gc.get_freeze_count()
+    with frozen_objects():
+        made: list[list[int]] = [[] for _ in range(1000)]
+    assert gc.get_freeze_count() >= before
+    assert made
+    with rare_collections():
+        pass
+    assert gc.get_freeze_count() >= before
 
 
 def test_exit_handlers_run_after_end_collections() -> None:

@@ -16,6 +16,21 @@ RARE_THRESHOLD = 1_000_000
 
 
 @contextmanager
+def frozen_objects() -> Iterator[None]:
+    """Exclude the objects that exist when the block begins from collections within it.
+
+    If the process had already frozen objects, all stay frozen at the end: Python can't release only some of them.
+    """
+    had_frozen = gc.get_freeze_count() > 0
+    gc.freeze()
+    try:
+        yield
+    finally:
+        if gc.isenabled() and not had_frozen:
+            gc.unfreeze()
+
+
+@contextmanager
 def rare_collections() -> Iterator[None]:
     """Run the collector rarely within a block, and exclude the objects that exist when the block begins.
 
@@ -27,14 +42,13 @@ def rare_collections() -> Iterator[None]:
     if thresholds[0] >= RARE_THRESHOLD:
         yield
         return
-    gc.freeze()
-    gc.set_threshold(RARE_THRESHOLD, *thresholds[1:])
-    try:
-        yield
-    finally:
-        if gc.isenabled():
-            gc.set_threshold(*thresholds)
-            gc.unfreeze()
+    with frozen_objects():
+        gc.set_threshold(RARE_THRESHOLD, *thresholds[1:])
+        try:
+            yield
+        finally:
+            if gc.isenabled():
+                gc.set_threshold(*thresholds)
 
 
 def end_collections() -> None:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from bayplan.base.errors import InputError
 from bayplan.base.extras import named_extras
+from bayplan.base.garbage_collector import frozen_objects
 from bayplan.sweeps.plan import SweepPlan
 from bayplan.sweeps.trials import Outcome, SharedInput, Trial, read_shared_input, run_trial
 
@@ -75,15 +76,14 @@ class ProcessExecutor:
         forks = "fork" in multiprocessing.get_all_start_methods()
         if forks:
             _worker = plan, read_shared_input(plan)
-            # The garbage collector writes to every object that it traverses, and a forked worker copies each page that
-            # it writes to.
             gc.collect()
-            gc.freeze()
         context = multiprocessing.get_context("fork" if forks else "spawn")
         processes = workers or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else [0])
-        self._pool = context.Pool(processes, _start_worker, (plan,))
+        # The garbage collector writes to every object that it traverses, and a forked worker copies each page that it
+        # writes to.
+        with frozen_objects():
+            self._pool = context.Pool(processes, _start_worker, (plan,))
         _worker = None
-        gc.unfreeze()
 
     def run(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
         """Run trials; yield each outcome when its trial finishes."""

@@ -34,6 +34,7 @@ from bayplan.apiserver.rest.metrics_endpoints import MetricsEndpoints
 from bayplan.apiserver.store.durable import DurableRecorder
 from bayplan.apiserver.store.store import Store
 from bayplan.base.errors import InputError
+from bayplan.base.garbage_collector import frozen_objects
 from bayplan.base.ports import check_port
 from bayplan.base.web_origin import check_origins
 
@@ -197,15 +198,13 @@ class ApiServer:
         )
         # Loaded objects live as long as the server, so exempt them from repeated garbage collection.
         gc.collect()
-        gc.freeze()
         thresholds = gc.get_threshold()
-        gc.set_threshold(50_000, 20, 100)
         try:
-            with contextlib.suppress(KeyboardInterrupt):
+            with frozen_objects(), contextlib.suppress(KeyboardInterrupt):
+                gc.set_threshold(50_000, 20, 100)
                 self._server.run(sockets=[self._socket])
         finally:
             gc.set_threshold(*thresholds)
-            gc.unfreeze()
             self.close()
         if isinstance(self._failure, InputError):
             raise self._failure
