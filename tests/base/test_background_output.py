@@ -79,6 +79,18 @@ def test_text_is_written_after_the_end() -> None:
     assert read_all(reading) == "first\nunfinished second\n"
 
 
+def test_a_terminal_gets_a_flushed_status_line() -> None:
+    if not hasattr(os, "openpty"):
+        pytest.skip("needs os.openpty, which Windows lacks")
+    reading, writing = os.openpty()
+    output = BackgroundOutput(writing)
+    print("\rone", end="", flush=True, file=output)
+    assert os.read(reading, 100) == b"\rone"
+    output.finish()
+    os.close(writing)
+    os.close(reading)
+
+
 def test_a_closed_pipe_raises_broken_pipe_error() -> None:
     reading, writing = os.pipe()
     os.close(reading)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import signal
@@ -32,7 +33,20 @@ class Even(PerNodePlugin):
     def filter_node(self, pod, node):
         return None
 """
+NODE = """
+apiVersion: v1
+kind: Node
+metadata: {name: node-1}
+status: {allocatable: {cpu: 4, memory: 8Gi, pods: 110}}
+"""
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: p, namespace: default}
+spec: {containers: [{name: c, image: c}]}
+"""
 MAPS = "/api/v1/namespaces/default/configmaps"
+PODS = "/api/v1/namespaces/default/pods"
 
 
 @contextmanager
@@ -106,10 +120,7 @@ def test_up_stops_on_a_signal_despite_open_requests_and_watches(number: int, tmp
 def test_up_stops_while_a_plugin_hangs(tmp_path: Path) -> None:
     hang = "import pathlib, time; pathlib.Path('hanging').touch(); time.sleep(3600)"
     (tmp_path / "slow.py").write_text(PLUGIN.replace("return None", hang))
-    (tmp_path / "cluster.yaml").write_text(
-        "apiVersion: v1\nkind: Node\nmetadata: {name: node-1}\nstatus: {allocatable: {cpu: 4, memory: 8Gi, pods: 10}}\n---\n"
-        "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: default}\nspec: {containers: [{name: c, image: c}]}\n"
-    )
+    (tmp_path / "cluster.yaml").write_text(f"{NODE}---{POD}")
     options = ["--port", "0", "--store", "store", "--write-kubeconfig", "config", "--plugin", "slow.py:Even"]
     with running(tmp_path, "up", "cluster.yaml", *options, "--plugin-deadline", "3600") as (process, url):
         # This request waits for the scheduler, which in turn waits for the plugin.
@@ -120,6 +131,26 @@ def test_up_stops_while_a_plugin_hangs(tmp_path: Path) -> None:
     assert code == 0
     assert "Traceback" not in printed
     assert "store-wal" not in os.listdir(tmp_path)
+
+
+def test_up_schedules_although_nobody_reads_its_output(tmp_path: Path) -> None:
+    (tmp_path / "loud.py").write_text(PLUGIN.replace("return None", "print('x' * 2000)"))
+    (tmp_path / "nodes.yaml").write_text(NODE)
+    options = ["--port", "0", "--write-kubeconfig", "config", "--plugin", "loud.py:Even"]
+    with running(tmp_path, "up", "nodes.yaml", *options) as (process, url):
+        for number in range(100):
+            pod = {"metadata": {"name": f"p-{number}"}, "spec": {"containers": [{"name": "c", "image": "c"}]}}
+            headers = {"Content-Type": "application/json"}
+            request = urllib.request.Request(f"{url}{PODS}", json.dumps(pod).encode(), headers)
+            urllib.request.urlopen(request, timeout=20).close()
+
+        def all_are_bound() -> bool:
+            with urllib.request.urlopen(f"{url}{PODS}", timeout=20) as answer:
+                return all("nodeName" in item["spec"] for item in json.load(answer)["items"])
+
+        wait_until(all_are_bound)
+        code, _ = ended(process)
+    assert code == 0
 
 
 def test_extender_stops_despite_an_unfinished_request(tmp_path: Path) -> None:

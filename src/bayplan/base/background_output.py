@@ -28,7 +28,7 @@ POLL_SECONDS = 1.0
 
 
 class BackgroundOutput(io.TextIOBase):
-    """A text stream that passes whole lines to a file descriptor on its own thread.
+    """A text stream that passes whole lines to a file descriptor on its own thread; a terminal gets flushed text too.
 
     Args:
         descriptor: the file descriptor, which stays open.
@@ -99,6 +99,13 @@ class BackgroundOutput(io.TextIOBase):
         except (OSError, ValueError):
             # The disk is full, or the descriptor was closed.
             self.dropped_lines += data.count(b"\n")
+
+    def flush(self) -> None:
+        """Queue an unfinished line for a terminal, on which it may be a status that is rewritten."""
+        with self._changed:
+            if self._unfinished and not self._has_ended and self.isatty():
+                self._queue(self._unfinished.encode(errors="backslashreplace"))
+                self._unfinished = ""
 
     def writable(self) -> bool:
         """Return True."""

@@ -1,5 +1,6 @@
 """The command ``sync``: keep a Bayplan server in sync with a cluster."""
 
+from bayplan.base.background_output import background_output
 from bayplan.cli.sync_options import (
     DEFAULT_QPS,
     DEFAULT_TO,
@@ -45,4 +46,5 @@ def sync(
         namespace, selector, reschedule=reschedule, update_scheduled=update_scheduled, source_volumes=source_volumes
     )
     options = SyncOptions(source=source_options(from_, context, qps), here=target_options(to), policy=policy)
-    print_outcome(sync_cluster(options, show_status(), once=False))
+    with background_output():
+        print_outcome(sync_cluster(options, show_status(), once=False))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from bayplan.app.mode import Mode
+from bayplan.base.background_output import background_output
 from bayplan.base.errors import InputError
 from bayplan.base.output_paths import check_output_file
 from bayplan.base.termination import exit_on_sigterm
@@ -128,7 +129,7 @@ def up(
         plugin_deadline_seconds=plugin_deadline,
     )
     check_output_file(write_kubeconfig, "--write-kubeconfig")
-    with exit_on_sigterm():
+    with exit_on_sigterm(), background_output():
         service = make_service(options, simulator_options, paths or (), Clock(speed=speed, paused=paused))
         service.run(on_ready=_reporter(service, write_kubeconfig, paths or (), once=once))
 
