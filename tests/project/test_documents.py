@@ -1,5 +1,8 @@
 """The build: the steps of continuous integration, pinned versions, and documents that refer only to existing things."""
 
+import contextlib
+import functools
+import io
 import os
 import re
 import subprocess
@@ -93,16 +96,22 @@ def test_documents_use_existing_targets_and_commands(path: Path) -> None:
     assert wrong == []
 
 
+@functools.cache
+def options_of(verb: str) -> frozenset[str]:
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        main([verb, "--help"])
+    return frozenset(re.findall(r"(?<![\w-])--?[a-z][\w-]*", printed.getvalue()))
+
+
 @pytest.mark.parametrize("path", documents(), ids=name_of)
-def test_documents_use_existing_options(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_documents_use_existing_options(path: Path) -> None:
     wrong = []
     for command in commands(path):
         program, *words = command.split()
         verb = next((word for word in words if not word.startswith("-")), None)
         if program == "bayplan" and verb in {each.name for each in COMMANDS}:
-            main([verb, "--help"])
-            known = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", capsys.readouterr().out))
-            wrong += [command for word in words if word.startswith("-") and word.partition("=")[0] not in known | {"-"}]
+            known = options_of(verb) | {"-"}
+            wrong += [command for word in words if word.startswith("-") and word.partition("=")[0] not in known]
     assert wrong == []
 
 
