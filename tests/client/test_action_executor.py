@@ -157,7 +157,7 @@ def test_an_eviction_cancels_the_binding_of_a_victim_that_is_in_its_pre_bind_pha
     host.execute(Evict(B, A, "node"))
     host.waiting.pop()(ApiResponse(200, b"{}"))
     host.sleeping.pop()()
-    assert host.failed == ["n/b PreBind VolumeBinding binding volumes: context canceled 7"]
+    assert host.failed == ["n/b PreBind VolumeBinding preempted by DefaultPreemption 7"]
     # Nothing is left to cancel.
     host.execute(Evict(B, A, "node"))
     assert host.asked[-1] == "PATCH pods/b/status"

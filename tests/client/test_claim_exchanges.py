@@ -290,7 +290,7 @@ def test_a_victim_that_waits_for_its_volumes_is_not_deleted_and_its_binding_is_c
     host.on_pause = lambda: _preempt(host)
     assert host.execute(Update(pod(), "n1", VOLUME), Bind(pod(), "n1"))[2:] == [
         "event Preempted of p by second",
-        "PreBind of n/p failed in VolumeBinding: binding volumes: context canceled",
+        "PreBind of n/p failed in VolumeBinding: preempted by DefaultPreemption",
     ]
     assert host.notes == ["note (in kube-scheduler memory)."]
 
@@ -301,7 +301,7 @@ def test_a_victim_that_waits_for_its_devices_releases_its_claim() -> None:
     assert host.execute(Update(pod(), "n1", attached()), Bind(pod(), "n1"))[-3:] == [
         "event Preempted of p by second",
         f"PATCH {CLAIM_PATH}/status",
-        "PreBind of n/p failed in DynamicResources: context canceled",
+        "PreBind of n/p failed in DynamicResources: preempted by DefaultPreemption",
     ]
 
 

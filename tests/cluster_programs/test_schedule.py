@@ -16,6 +16,7 @@ import msgspec
 import pytest
 import yaml
 
+from bayplan.plugins.pod_claims import SELECTED_NODE
 from tests.apiserver.serving import Document, wait_until
 from tests.cluster_programs.programs import program
 from tests.cluster_programs.real_cluster import RealCluster, real_cluster
@@ -24,6 +25,7 @@ from tests.live.schedule_process import bayplan_schedule
 
 PODS = "/api/v1/namespaces/default/pods"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
+CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
 DEPLOY = Path(__file__).resolve().parents[2] / "examples" / "deploy"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -154,6 +156,38 @@ def test_a_preempted_pod_gets_a_disruption_target_condition_before_deletion(tmp_
         assert condition(by_name["high"], "PodScheduled")["message"] == "0/1 nodes are available: 1 Insufficient cpu."
         real.ask("DELETE", f"{PODS}/low", {"gracePeriodSeconds": 0})
         wait_until(lambda: placed(real).get("high") == "node-0", PATIENCE)
+
+
+@pytest.mark.parametrize("scheduler", ["kube-scheduler", "bayplan"])
+def test_a_victim_that_waits_for_its_volume_returns_to_the_queue(scheduler: str, tmp_path: Path) -> None:
+    with (
+        cluster(tmp_path, scheduler=scheduler != "bayplan", nodes=1, cpu="2") as real,
+        contextlib.ExitStack() as running,
+    ):
+        if scheduler == "bayplan":
+            running.enter_context(bayplan_schedule(real.kubeconfig, tmp_path / "log", *ALONE)).wait_for("scheduling")
+        # No provisioner creates the volume.
+        late = {"provisioner": "example.com/none", "volumeBindingMode": "WaitForFirstConsumer"}
+        real.ask("POST", "/apis/storage.k8s.io/v1/storageclasses", {"metadata": {"name": "late"}, **late})
+        wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        claim = {"metadata": {"name": "data"}, "spec": {**wanted, "storageClassName": "late"}}
+        real.ask("POST", CLAIMS, claim)
+        volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+        create(real, [pod("low", "2", priorityClassName="low", volumes=volumes)])
+        wait_until(lambda: SELECTED_NODE in real.items(CLAIMS)[0]["metadata"].get("annotations", {}), PATIENCE)
+        create(real, [pod("high", "2", priorityClassName="high")])
+        wait_until(lambda: placed(real).get("high") == "node-0", PATIENCE)
+        low, high = (real.ask("GET", f"{PODS}/{name}") for name in ("low", "high"))
+        assert "deletionTimestamp" not in low["metadata"]
+        assert condition(low, "DisruptionTarget") == {}
+        [preempted] = events(real, "Preempted")
+        uid = high["metadata"]["uid"]
+        assert preempted["note"] == f"Preempted by pod {uid} on node node-0 (in kube-scheduler memory)."
+        canceled = 'running PreBind plugin "VolumeBinding": preempted by DefaultPreemption'
+        wait_until(lambda: canceled in [each["note"] for each in events(real, "FailedScheduling")], PATIENCE)
+        wait_until(
+            lambda: condition(real.ask("GET", f"{PODS}/low"), "PodScheduled")["reason"] == "Unschedulable", PATIENCE
+        )
 
 
 def test_a_standby_takes_over_when_the_leader_is_killed(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import msgspec
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.quoting import quote
 from bayplan.base.plain_data import Document
-from bayplan.client.pre_bind import PreBind
+from bayplan.client.pre_bind import PREEMPTED, PreBind
 from bayplan.client.requests import (
     STRATEGIC_MERGE_PATCH,
     ApiRequest,
@@ -201,7 +201,7 @@ def wait_for_devices(
             return "device binding timeout: context deadline exceeded"
         yield pause
         if pre_bind.is_canceled:
-            return "context canceled"
+            return PREEMPTED
         pause = min(2 * pause, MAX_POLL_SECONDS)
 
 

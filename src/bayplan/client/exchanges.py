@@ -22,7 +22,7 @@ from bayplan.client.claim_writes import (
 )
 from bayplan.client.event_recorder import PodEvent
 from bayplan.client.pod_status import disruption_condition, status_patch, unscheduled_condition
-from bayplan.client.pre_bind import PreBind
+from bayplan.client.pre_bind import PREEMPTED, PreBind
 from bayplan.client.requests import (
     NO_ANSWER,
     ApiRequest,
@@ -203,7 +203,7 @@ def _bind(group: Sequence[Action], bind: Bind, pre_bind: PreBind, host: Exchange
         return
     if not pre_bind.finish():
         yield from _release(pod, written)
-        host.binding_failed(pod, "preempted by DefaultPreemption", plugin="", point="PreBind")
+        host.binding_failed(pod, PREEMPTED, plugin="", point="PreBind")
         return
     if bind.extender:
         # The extender has already bound the pod.

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+PREEMPTED = "preempted by DefaultPreemption"
+"""The error of a canceled phase."""
+
 
 class PreBind(Struct, gc=False):
     """Whether the PreBind phase of a pod has ended or is canceled; it cannot be both."""

@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias, TypeVar
 import msgspec
 
 from bayplan.base.plain_data import Document
-from bayplan.client.pre_bind import PreBind
+from bayplan.client.pre_bind import PREEMPTED, PreBind
 from bayplan.client.requests import ApiRequest, ApiResponse, get_request, update_request
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
@@ -96,7 +96,7 @@ def wait_for_claims(
         yield pause
         waited += pause
         if pre_bind.is_canceled:
-            return "binding volumes: context canceled"
+            return PREEMPTED
         pause = min(2 * pause, MAX_POLL_SECONDS)
         problem = check_claims(pod, node_name, written, objects)
         if problem is None:
