@@ -10,7 +10,7 @@ from bayplan.client.requests import ApiResponse, path_of
 from bayplan.engine.actions import Action, Bind, Evict, SetCondition, Update
 from bayplan.objects.meta import Condition, KubernetesObject, ObjectMeta, ObjectReference
 from bayplan.objects.node import Node
-from bayplan.objects.pod import Container, PodSpec, ResourceRequirements
+from bayplan.objects.pod import Container, Pod, PodSpec, ResourceRequirements
 from bayplan.objects.resource import (
     AllocatedDeviceStatus,
     AllocationResult,
@@ -280,8 +280,9 @@ def test_the_claim_of_extended_resources_is_deleted_if_the_pod_can_t_be_bound() 
 # Victims whose bindings have not ended.
 
 
-def _preempt(host: Host) -> None:
-    [exchange] = exchanges_of([Evict(pod(), pod("vip"), "n1"), emit(pod(), "Preempted")], host)
+def _preempt(host: Host, *, cancels_pre_bind: bool = True) -> None:
+    evict = Evict(pod(), pod("vip"), "n1", cancels_pre_bind)
+    [exchange] = exchanges_of([evict, emit(pod(), "Preempted")], host)
     host.run(exchange)
 
 
@@ -314,6 +315,19 @@ def test_a_binding_that_is_canceled_during_its_last_update_is_not_written() -> N
         "PreBind of n/p failed in : preempted by DefaultPreemption",
     ]
     assert host.bound == []
+
+
+def test_a_victim_of_the_classic_scheduler_is_deleted_while_it_waits_for_its_volumes() -> None:
+    host = Host({f"GET {VOLUME_PATH}": [WHOLE]}, (NODE, CLAIM, VOLUME, pod()))
+
+    def preempt() -> None:
+        _preempt(host, cancels_pre_bind=False)
+        host.objects.pop((Pod, pod().key))
+
+    host.on_pause = preempt
+    log = host.execute(Update(pod(), "n1", VOLUME), Bind(pod(), "n1"))
+    assert log[2:5] == [f"PATCH {POD_PATH}/p/status", f"DELETE {POD_PATH}/p", "event Preempted of p by second"]
+    assert "pod does not exist any more" in log[-1]
 
 
 @pytest.mark.parametrize(

@@ -171,7 +171,7 @@ class ClassicScheduler(Scheduler):
         for key in victims:
             victim = self.pods.get(key)
             if victim is not None:
-                actions.append(Evict(victim, preemptor, node_name))
+                actions.append(Evict(victim, preemptor, node_name, cancels_pre_bind=False))
                 note = f"Preempted by {key_of(preemptor)} on node {node_name}"
                 actions.append(Emit(victim, "Normal", "Preempted", "Preempting", note))
         return actions

@@ -294,13 +294,14 @@ def _patch_status(
 def _evict(preemptor: Pod, victims: Sequence[Evict], notes: dict[str, Emit], host: ExchangeHost) -> Steps:
     """Evict the victims of a preemption one after the other: write the condition, delete the pod, record the event.
 
-    A victim in its PreBind phase is not deleted: its binding is canceled, and it returns to the queue. A victim that no
-    longer exists counts as evicted. Any other failure ends the exchange, and the preemptor is retried.
+    A victim in its PreBind phase is not deleted, except by the classic scheduler: its binding is canceled, and it returns
+    to the queue. A victim that no longer exists counts as evicted. Any other failure ends the exchange, and the preemptor
+    is retried.
     """
     for victim in victims:
         pod = victim.pod
         emitted = notes.get(pod.key)
-        if host.cancel_pre_bind(pod):
+        if victim.cancels_pre_bind and host.cancel_pre_bind(pod):
             if emitted is not None:
                 emitted = structs.replace(emitted, note=f"{emitted.note} (in kube-scheduler memory).")
                 host.record_event(_pod_event(emitted, preemptor.spec.scheduler_name))

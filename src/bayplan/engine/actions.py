@@ -44,11 +44,15 @@ class Nominate(Struct, frozen=True, gc=False):
 
 
 class Evict(Struct, frozen=True, gc=False):
-    """Delete `pod`, a victim of preemption, to make room for `preemptor` on its node."""
+    """Delete `pod`, a victim of preemption, to make room for `preemptor` on its node.
+
+    With `cancels_pre_bind`, a victim in its PreBind phase is not deleted; its binding is canceled.
+    """
 
     pod: Pod
     preemptor: Pod
     node_name: str
+    cancels_pre_bind: bool = True
 
 
 class SetCondition(Struct, frozen=True, gc=False):
