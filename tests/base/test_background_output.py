@@ -29,6 +29,15 @@ def test_lines_arrive_whole_and_in_order() -> None:
     assert read_all(reading) == "first\nsecond \u00fc\nunfinished"
 
 
+def test_text_is_written_in_the_encoding_of_the_stream() -> None:
+    reading, writing = os.pipe()
+    output = BackgroundOutput(writing, encoding="ascii")
+    print("5 \u00b5s", file=output)
+    output.finish()
+    os.close(writing)
+    assert (output.encoding, read_all(reading)) == ("ascii", "5 \\xb5s\n")
+
+
 def test_lines_that_nobody_reads_are_dropped_and_counted() -> None:
     reading, writing = os.pipe()
     output = BackgroundOutput(writing, max_pending_bytes=1 << 18)

@@ -33,15 +33,15 @@ class BackgroundOutput(io.TextIOBase):
     Args:
         descriptor: the file descriptor, which stays open.
         max_pending_bytes: the maximum size of the text that waits to be written.
+        encoding: the encoding of the text; characters that it lacks are escaped.
 
     Attributes:
         dropped_lines: the number of lines lost since the last line was queued.
     """
 
-    encoding = "utf-8"
-
-    def __init__(self, descriptor: int, *, max_pending_bytes: int = MAX_PENDING_BYTES) -> None:
+    def __init__(self, descriptor: int, *, max_pending_bytes: int = MAX_PENDING_BYTES, encoding: str = "utf-8") -> None:
         self.dropped_lines = 0
+        self._encoding = encoding
         self._unfinished = ""
         self._descriptor = descriptor
         self._max_pending_bytes = max_pending_bytes
@@ -68,10 +68,10 @@ class BackgroundOutput(io.TextIOBase):
             if self._broken is not None:
                 raise BrokenPipeError(self._broken.errno, self._broken.strerror)
             if self._has_ended:
-                self._write_directly(text.encode(errors="backslashreplace"))
+                self._write_directly(self._encoded(text))
                 return len(text)
             lines, newline, self._unfinished = (self._unfinished + text).rpartition("\n")
-            data = (lines + newline).encode(errors="backslashreplace")
+            data = self._encoded(lines + newline)
             if data:
                 # Once lines are dropped, wait until half of the pending ones are written, for one report of many.
                 if self._pending_bytes + len(data) > self._max_pending_bytes // (2 if self.dropped_lines else 1):
@@ -104,12 +104,20 @@ class BackgroundOutput(io.TextIOBase):
         """Queue an unfinished line for a terminal, on which it may be a status that is rewritten."""
         with self._changed:
             if self._unfinished and not self._has_ended and self.isatty():
-                self._queue(self._unfinished.encode(errors="backslashreplace"))
+                self._queue(self._encoded(self._unfinished))
                 self._unfinished = ""
 
     def writable(self) -> bool:
         """Return True."""
         return True
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """Return the encoding."""
+        return self._encoding
+
+    def _encoded(self, text: str) -> bytes:
+        return text.encode(self._encoding, errors="backslashreplace")
 
     def fileno(self) -> int:
         """Return the file descriptor."""
@@ -123,7 +131,7 @@ class BackgroundOutput(io.TextIOBase):
         """Wait until everything is written, at most this long, and end the thread."""
         with self._changed:
             self._is_closing = True
-            self._queue(self._unfinished.encode(errors="backslashreplace"))
+            self._queue(self._encoded(self._unfinished))
             self._unfinished = ""
             self._changed.notify_all()
         self._thread.join(seconds)
@@ -165,7 +173,8 @@ def _write(descriptor: int, data: bytes) -> None:
 def background_output() -> Iterator[None]:
     """Write standard output and standard error on a thread while the context is active.
 
-    Streams without a file descriptor, as in tests, stay unchanged.
+    Streams without a file descriptor, as in tests, stay unchanged, and so do those on Windows, where a console does not
+    take encoded text.
     """
     before = sys.stdout, sys.stderr
     for stream in before:
@@ -184,7 +193,9 @@ def background_output() -> Iterator[None]:
 
 
 def _in_background(stream: TextIO | None) -> BackgroundOutput | None:
+    if stream is None or os.name == "nt":
+        return None
     try:
-        return None if stream is None else BackgroundOutput(stream.fileno())
+        return BackgroundOutput(stream.fileno(), encoding=stream.encoding)
     except (OSError, ValueError):
         return None
