@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import importlib.metadata
 import io
 import os
 import re
@@ -65,6 +66,19 @@ def test_each_dependency_is_pinned_to_one_version() -> None:
     needs += _of_extras(project["project"])
     names = {match.group().lower().replace("_", "-") for need in needs if (match := NAME.match(need))}
     assert names - pinned == set()
+
+
+def test_each_pinned_version_runs_on_the_oldest_python() -> None:
+    """The metadata of the installed versions name the Python that they need; `make run` must work with ours."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    oldest = project["requires-python"].removeprefix(">=") + ".0"
+    needs = {each.name: each.metadata["Requires-Python"] or "" for each in importlib.metadata.distributions()}
+    lowest = {name: max(re.findall(r">=? *([\d.]+)", need), key=version, default="3") for name, need in needs.items()}
+    assert {name: need for name, need in lowest.items() if version(need) > version(oldest)} == {}
+
+
+def version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".") if part)
 
 
 def test_each_dependency_has_a_reason() -> None:
