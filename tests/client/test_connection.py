@@ -354,6 +354,44 @@ def test_data_during_a_failed_ping_keeps_streams_open(tmp_path: Path) -> None:
     assert served(lambda url: kubeconfig(tmp_path, url), routes, use, patience) == [b'{"a":1}', b'{"b":1}']
 
 
+def test_a_stream_starts_pings_again_that_have_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def hang(request: Request) -> Response:
+        await asyncio.sleep(3)
+        return JSONResponse({})
+
+    async def begin(request: Request) -> Response:
+        async def pieces() -> object:
+            yield b'{"a":1}\n'
+            await asyncio.sleep(3)
+
+        return StreamingResponse(pieces())  # type: ignore[arg-type]
+
+    send = ApiConnection._send_once
+    broken = [True]
+
+    async def fail_once(self: ApiConnection, request: ApiRequest, seconds: float) -> object:
+        if broken:
+            broken.pop()
+            raise RuntimeError("a bug in a ping")
+        return await send(self, request, seconds)
+
+    async def use(connection: ApiConnection) -> str:
+        monkeypatch.setattr(ApiConnection, "_send_once", fail_once)
+        async with asyncio.timeout(20):
+            async for _ in connection.stream("/begin", ""):
+                while broken:
+                    await asyncio.sleep(0.1)
+                break
+            with pytest.raises(ConnectionLost) as lost:
+                async for _ in connection.stream("/begin", ""):
+                    pass
+        return str(lost.value)
+
+    routes = [Route("/version", hang), Route("/begin", begin)]
+    patience = Patience(ping_after_seconds=0.2, ping_seconds=0.2)
+    assert served(lambda url: kubeconfig(tmp_path, url), routes, use, patience).endswith(" does not respond")
+
+
 def test_a_stream_waits_for_headers_only_as_long_as_for_a_connection(tmp_path: Path) -> None:
     async def hang(request: Request) -> Response:
         await asyncio.sleep(1)
