@@ -10,7 +10,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from bayplan.base.errors import InputError
@@ -19,59 +18,19 @@ from bayplan.reports.page import read_runs
 from bayplan.sweeps.executors import Executor, LocalExecutor, ProcessExecutor, RayExecutor
 from bayplan.sweeps.objectives import OBJECTIVES
 from bayplan.sweeps.plan import SweepPlan, read_plan
-from bayplan.sweeps.saving import label, save_results
+from bayplan.sweeps.saving import _folder_name, label, save_results
 from bayplan.sweeps.space import Choice, Range, drawn, grid, read_space
 from bayplan.sweeps.store import JOURNAL, SweepFolder
 from bayplan.sweeps.sweep import Candidate, run_sweep, trial_count
-from bayplan.sweeps.trials import Outcome, Trial, read_shared_input, run_trial, trial_configuration, trial_setup
-
-CLUSTER = """\
-{apiVersion: v1, kind: Node, metadata: {name: a}, status: {allocatable: {cpu: "4", memory: 8Gi, pods: "110"}}}
----
-{apiVersion: v1, kind: Node, metadata: {name: b}, status: {allocatable: {cpu: "4", memory: 8Gi, pods: "110"}}}
----
-apiVersion: v1
-kind: Pod
-metadata: {name: small-1, annotations: {bayplan.io/run-time: 1h}}
-spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "1", memory: 2Gi}}}]}
----
-apiVersion: v1
-kind: Pod
-metadata: {name: small-2, annotations: {bayplan.io/run-time: 1h}}
-spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "1", memory: 2Gi}}}]}
----
-apiVersion: v1
-kind: Pod
-metadata: {name: large, annotations: {bayplan.io/run-time: 10m}}
-spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "4"}}}]}
-"""
-STRATEGY = "args.NodeResourcesFit.scoringStrategy.type"
-PACKED, SPREAD = "MostAllocated", "LeastAllocated"
-SWEEP = f"""\
-paths: [cluster.yaml]
-parameters:
-  {STRATEGY}: [{SPREAD}, {PACKED}]
-  weight.NodeResourcesFit: [1, 100]
-seeds: [1, 2]
-"""
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "cluster.yaml").write_text(CLUSTER)
-    (tmp_path / "sweep.yaml").write_text(SWEEP)
-    return tmp_path
-
-
-@pytest.fixture
-def plan(folder: Path) -> SweepPlan:
-    return read_plan(folder / "sweep.yaml")
-
-
-def rows(folder: Path) -> list[dict[str, Any]]:
-    table = pq.read_table(folder / "trials.parquet").drop_columns(["seconds"])
-    found: list[dict[str, Any]] = table.to_pylist()
-    return found
+from bayplan.sweeps.trials import (
+    Outcome,
+    Trial,
+    read_shared_input,
+    run_trial,
+    trial_configuration,
+    trial_setup,
+)
+from tests.sweeps.conftest import CLUSTER, PACKED, SPREAD, STRATEGY, SWEEP, rows
 
 
 def test_packing_leaves_room_for_the_large_pod(plan: SweepPlan, folder: Path) -> None:
@@ -210,6 +169,12 @@ parameters: {shape: [small, large], nodes: [1, 3]}
         pytest.param("parameters: {a: {min: 3, max: 1}}\n", "parameter a", id="an empty range"),
         pytest.param("parameters: {a: [1]}\nobjective: speed\n", "objective", id="an unknown objective"),
         pytest.param("[", "sweep", id="no YAML"),
+        pytest.param("", "an empty file", id="an empty file"),
+        pytest.param("parameters: {a: [1]}\nuntil: 600\n", "until: expected a duration", id="a time without a unit"),
+        pytest.param("parameters: {a: [1]}\ntrials: 0\n", "trials: expected an integer of at least 1", id="no trials"),
+        pytest.param("parameters: {a: [1]}\nseeds: [1, 2, 1]\n", "1 more than once", id="a repeated seed"),
+        pytest.param("parameters: {a: [1]}\nshapes: {s: {cpu: 4x}}\n", "shapes.s.cpu", id="a shape without a quantity"),
+        pytest.param("parameters: {a: [1]}\nshapes: {s: {price: low}}\n", "shapes.s.price", id="an invalid price"),
     ],
 )
 def test_an_invalid_sweep_file_is_refused(tmp_path: Path, text: str, want: str) -> None:
@@ -386,6 +351,26 @@ def test_the_sweep_command_prints_the_best_candidates(folder: Path, capsys: pyte
     assert " s  " in printed[1]
     assert printed[-1].endswith("trials.parquet: 8 trials")
     assert not any("same score" in line for line in printed)
+
+
+def test_the_sweep_command_lists_each_set_and_each_error_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    space = f"{{{STRATEGY}: [{PACKED}, {SPREAD}, {PACKED}, Nonsense], weight.NodeResourcesFit: [1, 2]}}"
+    (folder / "sweep.yaml").write_text(f"paths: [cluster.yaml]\nparameters: {space}\n")
+    arguments = ["--out", str(folder / "out"), "--executor", "local", "--best", "3", "--save", "5"]
+    assert main(["sweep", str(folder / "sweep.yaml"), *arguments]) == 0
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert head.endswith("lowest first; seed 0")
+    assert [line.split()[0] for line in lines[:3]] == ["0", "0", "1,200"]
+    assert lines[3] == "  and 1 more set (--best)"
+    assert f"failed  {STRATEGY}=Nonsense, weight.NodeResourcesFit=1 and 1 other set: " in lines[4]
+    assert lines[5].endswith("trials.parquet: 8 trials")
+    assert "4 result directories" in lines[6]
+
+
+def test_long_labels_are_shortened_for_the_file_system() -> None:
+    name = _folder_name(Candidate(7, {f"a{number}.{'x' * 20}{number}": 1 for number in range(20)}, 1.0))
+    assert len(name) < 255
+    assert name.endswith("..., set 7")
 
 
 def test_the_sweep_command_reports_that_no_parameter_matters(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -349,7 +349,7 @@ def parse_shape(
     nodes = [] if state is None else [node for node in state.nodes.nodes if node is not None]
     labels = {**(place_labels(labels[ZONE], nodes) if ZONE in labels else {}), **labels}
     if model is None:
-        labels = {**_platform_labels(nodes), **labels}
+        labels = {**platform_labels(nodes), **labels}
     base = model or NodeShape(name=text, template=Node(metadata=ObjectMeta(name=name or text)))
     template = base.template
     allocatable = {**template.status.allocatable, **allocatable}
@@ -373,7 +373,7 @@ def place_labels(zone: str, nodes: Iterable[Node]) -> dict[str, str]:
     return {**common, ZONE: zone}
 
 
-def _platform_labels(nodes: Iterable[Node]) -> dict[str, str]:
+def platform_labels(nodes: Iterable[Node]) -> dict[str, str]:
     """Return the labels for the operating system and architecture, if they are the same on all nodes."""
     common = _common([node.metadata.labels for node in nodes])
     return {key: common[key] for key in PLATFORM_LABELS if key in common}

@@ -1,15 +1,23 @@
 """The command ``sweep``: simulate many configurations to find the best one for an objective."""
 
-from collections.abc import Callable, Iterator
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from bayplan.base.extras import named_extras
+
+if TYPE_CHECKING:
+    from bayplan.sweeps.sweep import Candidate
+
+MAX_ERRORS = 5
+"""Number of different errors of trials that are printed."""
 
 
 class ExecutorName(StrEnum):
@@ -59,34 +67,55 @@ def sweep(
     Example: bayplan sweep weights.yaml --out sweep
     """
     with named_extras():
+        from bayplan.base.counted_nouns import format_count, plural
         from bayplan.sweeps.executors import make_executor
         from bayplan.sweeps.objectives import OBJECTIVES
         from bayplan.sweeps.plan import read_plan
         from bayplan.sweeps.saving import save_results
-        from bayplan.sweeps.sweep import run_sweep
+        from bayplan.sweeps.sweep import distinct, run_sweep
 
     given = {"objective": objective or None, "search": search or None, "trials": trials or None}
     plan = read_plan(file, **given)
     with _progress_bar() as progress:
         found = run_sweep(plan, out, lambda: make_executor(executor, plan, workers=workers, address=address), progress)
     goal = OBJECTIVES[plan.objective]
-    typer.echo(
-        f"{plan.objective} ({goal.text}), {'highest' if goal.maximise else 'lowest'} first; mean of {len(plan.seeds)} seeds"
-    )
-    for candidate in found[:best]:
-        score = "failed" if candidate.score is None else goal.format_score(candidate.score)
-        why = f": {candidate.error}" if candidate.error else ""
-        typer.echo(f"  {score:>12}  {', '.join(f'{name}={each}' for name, each in candidate.parameters.items())}{why}")
-    scores = {candidate.score for candidate in found}
-    if len(found) > 1 and len(scores) == 1 and None not in scores:
+    seeds = f"mean of {len(plan.seeds)} seeds" if len(plan.seeds) > 1 else f"seed {plan.seeds[0]}"
+    typer.echo(f"{plan.objective} ({goal.text}), {'highest' if goal.maximise else 'lowest'} first; {seeds}")
+    sets = distinct(found)
+    scored = [candidate for candidate in sets if candidate.score is not None]
+    for candidate in scored[:best]:
+        typer.echo(f"  {goal.format_score(candidate.score or 0.0):>12}  {_parameters_text(candidate)}")
+    if len(scored) > best:
+        typer.echo(f"  and {format_count(len(scored) - best, 'more set')} (--best)")
+    if len(scored) == len(sets) > 1 and len({candidate.score for candidate in scored}) == 1:
         typer.echo("  All sets have the same score: these parameters do not change this objective here.")
-    typer.echo(f"{out / 'trials.parquet'}: {len(found) * len(plan.seeds):,} trials")
-    if scores == {None}:
+    _print_failed([candidate for candidate in sets if candidate.score is None])
+    typer.echo(f"{out / 'trials.parquet'}: {format_count(len(found) * len(plan.seeds), 'trial')}")
+    if not scored:
         raise typer.Exit(1)
     if save:
         with _progress_bar() as progress:
-            saved = list(save_results(plan, out, found[:save], progress))
-        typer.echo(f"{out / 'results'}: {len(saved):,} result directories; try bayplan report {out}")
+            saved = list(save_results(plan, out, scored[:save], progress))
+        directories = plural("result directory", len(saved))
+        typer.echo(f"{out / 'results'}: {len(saved):,} {directories}; try bayplan report {out}")
+
+
+def _print_failed(failed: Sequence[Candidate]) -> None:
+    """Print each error once, with the first parameter set that has it."""
+    from bayplan.base.counted_nouns import format_count
+
+    by_error: dict[str, list[Candidate]] = {}
+    for candidate in failed:
+        by_error.setdefault(candidate.error, []).append(candidate)
+    for error, candidates in list(by_error.items())[:MAX_ERRORS]:
+        others = f" and {format_count(len(candidates) - 1, 'other set')}" if len(candidates) > 1 else ""
+        typer.echo(f"  {'failed':>12}  {_parameters_text(candidates[0])}{others}: {error}")
+    if len(by_error) > MAX_ERRORS:
+        typer.echo(f"  and {format_count(len(by_error) - MAX_ERRORS, 'more error')} (column error of trials.parquet)")
+
+
+def _parameters_text(candidate: Candidate) -> str:
+    return ", ".join(f"{name}={value}" for name, value in candidate.parameters.items())
 
 
 @contextmanager

@@ -64,10 +64,19 @@ FIGURES = (
 """The figures of each trial, in the order of their columns in the table of trials."""
 
 
-def figures_of(result: SimulationResult, facts: RunFacts) -> dict[str, float]:
-    """Return the figures of a finished run, by name."""
+def figures_of(result: SimulationResult, facts: RunFacts, until_ns: int | None = None) -> dict[str, float]:
+    """Return the figures of a finished run, by name.
+
+    Args:
+        result: the run.
+        facts: its facts.
+        until_ns: the virtual time to simulate; None for no limit. A run ends earlier if nothing can happen any more, but
+            pending pods wait until this time; otherwise the run in which the fewest pods get a node would have the
+            shortest waiting time.
+    """
+    end_ns = max(result.end_ns, result.start_ns + (until_ns or 0))
     waits = sorted(
-        (pod.bound_ns if pod.bound_ns is not None else pod.ended_ns or result.end_ns) - pod.arrived_ns
+        (pod.bound_ns if pod.bound_ns is not None else pod.ended_ns or end_ns) - pod.arrived_ns
         for pod in result.pods
         if not pod.imported
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,12 +10,16 @@ from pathlib import Path
 import yaml
 
 from bayplan.base.errors import InputError
+from bayplan.base.go_text.durations import read_duration
 from bayplan.base.near_names import near_name
+from bayplan.objects.quantity import Quantity
 from bayplan.sweeps.objectives import OBJECTIVES
 from bayplan.sweeps.space import Space, read_space
 
 SEARCHES = ("grid", "random", "optuna")
 DEFAULT_TRIALS = 100
+PRICE_FIELD = "price"
+"""Field of a shape that is not a resource: the price of a node per hour."""
 _FIELDS = (
     "paths",
     "workload",
@@ -75,13 +80,11 @@ def read_plan(path: Path, **given: object) -> SweepPlan:
     Raises:
         InputError: the file is invalid YAML, or a field is invalid.
     """
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as problem:
-        raise InputError("sweep", where=str(path), got=str(problem), wanted="YAML") from None
     where = str(path)
+    document = _read_yaml(path, "sweep")
     if not isinstance(document, Mapping):
-        raise InputError("sweep", where=where, got=type(document).__name__, wanted="an object")
+        got = "an empty file" if document is None else repr(document)
+        raise InputError("sweep", where=where, got=got, wanted="an object with the fields paths and parameters")
     for name in document:
         if name not in _FIELDS:
             close = near_name(str(name), _FIELDS)
@@ -91,13 +94,13 @@ def read_plan(path: Path, **given: object) -> SweepPlan:
         paths=[_relative_to(path, each) for each in _texts(found, "paths", where)],
         space=read_space(found.get("parameters"), where),
         config=_config(path, found.get("config")),
-        plugins=_texts(found, "plugins", where),
+        plugins=[_plugin_relative_to(path, each) for each in _texts(found, "plugins", where)],
         shapes=_shapes(found.get("shapes", {}), where),
         objective=_one_of(found, "objective", tuple(OBJECTIVES), "waiting_time", where),
         search=_one_of(found, "search", SEARCHES, "grid", where),
-        trials=_whole(found.get("trials", DEFAULT_TRIALS), "trials", where),
-        seeds=[_whole(each, "seeds", where) for each in _list(found.get("seeds", [0]), "seeds", where)],
-        until=str(found.get("until", "")),
+        trials=_whole(found.get("trials", DEFAULT_TRIALS), "trials", where, lowest=1),
+        seeds=_seeds(found, where),
+        until=_until(found, where),
         workload=_file(path, found, "workload"),
         autoscaler=_file(path, found, "autoscaler"),
         descheduler=_file(path, found, "descheduler"),
@@ -106,6 +109,18 @@ def read_plan(path: Path, **given: object) -> SweepPlan:
 
 def _relative_to(path: Path, name: str) -> str:
     return name if Path(name).is_absolute() else str(path.parent / name)
+
+
+def _plugin_relative_to(path: Path, option: str) -> str:
+    """Return a value of ``--plugin`` whose file is relative to the sweep file; an installed plugin has no file."""
+    return _relative_to(path, option) if ":" in option else option
+
+
+def _read_yaml(path: Path, name: str) -> object:
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as problem:
+        raise InputError(name, where=str(path), got=str(problem), wanted="YAML") from None
 
 
 def _file(path: Path, document: Mapping[str, object], name: str) -> str:
@@ -121,7 +136,7 @@ def _config(path: Path, config: object) -> Mapping[str, object]:
     if config is None:
         return {}
     if isinstance(config, str):
-        config = yaml.safe_load(Path(_relative_to(path, config)).read_text(encoding="utf-8"))
+        config = _read_yaml(Path(_relative_to(path, config)), "config")
     if not isinstance(config, Mapping):
         raise InputError("config", where=str(path), got=repr(config), wanted="a KubeSchedulerConfiguration or its path")
     return config
@@ -137,10 +152,29 @@ def _texts(document: Mapping[str, object], name: str, where: str) -> list[str]:
     return [str(each) for each in _list(document[name], name, where)] if document.get(name) else []
 
 
-def _whole(number: object, name: str, where: str) -> int:
-    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-        raise InputError(name, where=where, got=repr(number), wanted="an integer of at least 0")
+def _whole(number: object, name: str, where: str, *, lowest: int = 0) -> int:
+    if isinstance(number, bool) or not isinstance(number, int) or number < lowest:
+        raise InputError(name, where=where, got=repr(number), wanted=f"an integer of at least {lowest}")
     return number
+
+
+def _seeds(document: Mapping[str, object], where: str) -> list[int]:
+    seeds = [_whole(each, "seeds", where) for each in _list(document.get("seeds", [0]), "seeds", where)]
+    twice = next((each for each in seeds if seeds.count(each) > 1), None)
+    if twice is not None:
+        raise InputError("seeds", where=where, got=f"{twice} more than once", wanted="different seeds")
+    return seeds
+
+
+def _until(document: Mapping[str, object], where: str) -> str:
+    text = str(document.get("until") or "")
+    if text:
+        try:
+            read_duration(text)
+        except InputError:
+            hint = "90s or 1h30m"
+            raise InputError("until", where=where, got=repr(text), wanted="a duration with units", hint=hint) from None
+    return text
 
 
 def _one_of(document: Mapping[str, object], name: str, names: Sequence[str], default: str, where: str) -> str:
@@ -155,4 +189,19 @@ def _one_of(document: Mapping[str, object], name: str, names: Sequence[str], def
 def _shapes(found: object, where: str) -> Mapping[str, Mapping[str, str]]:
     if not isinstance(found, Mapping) or not all(isinstance(each, Mapping) for each in found.values()):
         raise InputError("shapes", where=where, got=repr(found), wanted="amounts by resource for each name")
-    return {str(name): {str(key): str(amount) for key, amount in each.items()} for name, each in found.items()}
+    shapes = {str(name): {str(key): str(amount) for key, amount in each.items()} for name, each in found.items()}
+    for name, amounts in shapes.items():
+        for key, text in amounts.items():
+            _check_amount(f"shapes.{name}.{key}", text, where, price=key == PRICE_FIELD)
+    return shapes
+
+
+def _check_amount(name: str, text: str, where: str, *, price: bool) -> None:
+    """Raise InputError unless an amount of a shape is a quantity or a price of at least 0."""
+    try:
+        amount = float(text) if price else Quantity.parse(text).milli_value()
+    except (InputError, ValueError):
+        amount = -1
+    if not 0 <= amount < math.inf:
+        wanted = "a number of at least 0" if price else "a quantity of at least 0, such as 500m or 4Gi"
+        raise InputError(name, where=where, got=repr(text), wanted=wanted)

@@ -16,6 +16,9 @@ from bayplan.sweeps.store import RESULTS, SweepFolder
 from bayplan.sweeps.sweep import Candidate, Progress
 from bayplan.sweeps.trials import read_shared_input, run_trial
 
+MAX_NAME_BYTES = 200
+"""Maximum length of the folder name of a candidate; file systems allow 255 bytes."""
+
 
 def save_results(
     plan: SweepPlan, folder: Path, candidates: Sequence[Candidate], progress: Progress | None = None
@@ -33,8 +36,9 @@ def save_results(
     """
     done = SweepFolder(folder, plan).done
     scored = [each for each in candidates if each.score is not None]
+    labels = {each.number: _folder_name(each) for each in scored}
     wanted = [
-        (outcome, label(each.parameters))
+        (outcome, labels[each.number])
         for each in scored
         for _, outcome in sorted(done.items())
         if outcome.trial.candidate == each.number
@@ -59,6 +63,14 @@ def label(parameters: Parameters) -> str:
     names = _short_names(parameters)
     text = ", ".join(f"{names[name]}={value}" for name, value in parameters.items())
     return text.replace("/", "-")
+
+
+def _folder_name(candidate: Candidate) -> str:
+    """Return the label of a candidate, or if it is too long for a file name, its start and the candidate's number."""
+    name = label(candidate.parameters)
+    if len(name.encode()) <= MAX_NAME_BYTES:
+        return name
+    return f"{name.encode()[: MAX_NAME_BYTES // 2].decode(errors='ignore')}..., set {candidate.number}"
 
 
 def _short_names(parameters: Mapping[str, object]) -> dict[str, str]:

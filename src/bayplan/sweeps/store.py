@@ -1,14 +1,15 @@
 """The folder of a sweep: a journal that survives a kill, and a Parquet file of all trials.
 
 The folder has ``sweep.json`` (the plan), ``journal.jsonl`` (one line per finished trial, written at once),
-``trials.parquet`` (one row per trial, sorted by number; rewritten from the journal), and with ``--save`` the result
-directories of the best parameter sets in ``results``.
+``trials.parquet`` (one row per trial, sorted by number; rewritten from the journal), ``input.json`` (the digests of the
+files that the trials read), and with ``--save`` the result directories of the best parameter sets in ``results``.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -16,12 +17,13 @@ import pyarrow as pa
 
 from bayplan.analysis.table_writer import TableWriter
 from bayplan.base.errors import InputError
+from bayplan.formats.files import find_files
 from bayplan.sweeps.objectives import FIGURES, OBJECTIVES
 from bayplan.sweeps.plan import SweepPlan
 from bayplan.sweeps.space import Value
 from bayplan.sweeps.trials import Outcome
 
-PLAN, JOURNAL, TRIALS, RESULTS = "sweep.json", "journal.jsonl", "trials.parquet", "results"
+PLAN, INPUT, JOURNAL, TRIALS, RESULTS = "sweep.json", "input.json", "journal.jsonl", "trials.parquet", "results"
 
 
 class SweepFolder:
@@ -65,6 +67,24 @@ class SweepFolder:
             yield msgspec.json.decode(line, type=Outcome)
         os.truncate(journal, whole)
 
+    def check_input(self) -> None:
+        """Store the digests of the input, or compare them with those of the finished trials.
+
+        Raises:
+            InputError: a file has changed since a trial of this folder read it, or cannot be found.
+        """
+        stored, found = self.path / INPUT, input_digests(self._plan)
+        if self.done and stored.exists():
+            before = msgspec.json.decode(stored.read_bytes(), type=dict[str, str])
+            changed = [name for name in sorted(before.keys() | found) if before.get(name) != found.get(name)]
+            if changed:
+                raise InputError(
+                    "--out",
+                    got=f"'{self.path}', whose trials ran before {', '.join(changed)} changed",
+                    wanted="a new folder, or the same input",
+                )
+        stored.write_bytes(msgspec.json.encode(found))
+
     def add(self, outcome: Outcome) -> None:
         """Append the outcome of a finished trial to the journal."""
         self.done[outcome.trial.number] = outcome
@@ -98,6 +118,23 @@ class SweepFolder:
                 writer.add([*head, *numbers, each.digest, each.error, each.seconds])
         partial.replace(self.path / TRIALS)
         return self.path / TRIALS
+
+
+def input_digests(plan: SweepPlan) -> Mapping[str, str]:
+    """Return the digest of each file that the trials of a sweep read, except for tables that a trace names.
+
+    Raises:
+        InputError: a file cannot be found.
+    """
+    paths = [file.path for file in find_files(plan.paths)]
+    named = [name for name in (plan.workload, plan.autoscaler, plan.descheduler) if name]
+    plugins = [option.rpartition(":")[0] for option in plan.plugins if ":" in option]
+    digests = {}
+    for path in (*paths, *map(Path, named), *map(Path, plugins)):
+        if path is not None and path.is_file():  # A missing file is reported when it is read.
+            with path.open("rb") as file:
+                digests[str(path)] = hashlib.file_digest(file, "sha256").hexdigest()
+    return digests
 
 
 def _column_type(values: list[Value | None]) -> pa.DataType:

@@ -11,9 +11,9 @@ from bayplan.sweeps.executors import Executor
 from bayplan.sweeps.objectives import OBJECTIVES
 from bayplan.sweeps.plan import SweepPlan
 from bayplan.sweeps.searches import make_search
-from bayplan.sweeps.space import Parameters, grid
+from bayplan.sweeps.space import Parameters, Value, grid
 from bayplan.sweeps.store import SweepFolder
-from bayplan.sweeps.trials import Outcome, Trial
+from bayplan.sweeps.trials import Outcome, Trial, trial_setup
 
 Progress = Callable[[int, int], None]
 """Called with the number of finished trials and the number of all trials."""
@@ -40,9 +40,12 @@ def run_sweep(
         progress: called before each batch and after each trial.
 
     Raises:
-        InputError: the folder belongs to another sweep, or the input cannot be read.
+        InputError: the configuration of the plan is invalid, the folder belongs to another sweep or to other input, or the
+            input cannot be read.
     """
+    trial_setup(plan, {}).connections.close()  # Report an error that all trials would have before the first of them.
     store = SweepFolder(folder, plan)
+    store.check_input()
     # Executors collect garbage after each trial; those collections must not traverse the objects that existed before
     # the sweep.
     with rare_collections():
@@ -84,6 +87,14 @@ def _run_batches(
         if executor is not None:
             executor.close()
     return candidates
+
+
+def distinct(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return the first candidate of each parameter set: random search and Optuna may try a set more than once."""
+    found: dict[frozenset[tuple[str, Value]], Candidate] = {}
+    for candidate in candidates:
+        found.setdefault(frozenset(candidate.parameters.items()), candidate)
+    return list(found.values())
 
 
 def trial_count(plan: SweepPlan) -> int:

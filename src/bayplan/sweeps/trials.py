@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -13,6 +14,8 @@ from msgspec.structs import replace
 
 from bayplan.analysis.export import export
 from bayplan.analysis.run_facts import run_facts
+from bayplan.answers.node_groups import ZONE
+from bayplan.answers.node_shapes import HOSTNAME, place_labels, platform_labels
 from bayplan.app.scheduler_setup import SchedulerSetup, read_setup
 from bayplan.app.simulation import RunFiles, SimulationOptions, prepare_simulation, read_run_files
 from bayplan.base.errors import InputError
@@ -20,12 +23,13 @@ from bayplan.base.go_text.durations import read_duration
 from bayplan.engine.records import RecordLevel
 from bayplan.formats.inputs import Inputs, load_inputs
 from bayplan.formats.trace import Trace
+from bayplan.framework.configuration.extension_points import ExtensionPoint
 from bayplan.framework.configuration.loading import default_configuration
 from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.node import Node, NodeStatus
 from bayplan.objects.node_prices import PRICE
 from bayplan.sweeps.objectives import figures_of
-from bayplan.sweeps.plan import SweepPlan
+from bayplan.sweeps.plan import PRICE_FIELD, SweepPlan
 from bayplan.sweeps.space import Value
 
 WEIGHT, ARGS = "weight.", "args."
@@ -95,13 +99,14 @@ def run_trial(plan: SweepPlan, shared: SharedInput, trial: Trial, out: Path | No
         out: the result directory to write; None to write none.
     """
     start = time.perf_counter()
+    until_ns = read_duration(plan.until) if plan.until else None
     try:
         setup = trial_setup(plan, trial.parameters)
         options = SimulationOptions(
             paths=(),
             seed=trial.seed,
             record_level=RecordLevel.SUMMARY,
-            until_ns=read_duration(plan.until) if plan.until else None,
+            until_ns=until_ns,
         )
         inputs = trial_inputs(plan, shared.inputs, trial.parameters)
         result = prepare_simulation(options, inputs=inputs, setup=setup, files=shared.files).run()
@@ -112,17 +117,38 @@ def run_trial(plan: SweepPlan, shared: SharedInput, trial: Trial, out: Path | No
         out.parent.mkdir(parents=True, exist_ok=True)
         export(result, out, facts=facts)
     seconds = time.perf_counter() - start
-    return Outcome(trial=trial, figures=figures_of(result, facts), digest=facts.digest, seconds=seconds)
+    return Outcome(trial=trial, figures=figures_of(result, facts, until_ns), digest=facts.digest, seconds=seconds)
 
 
 def trial_setup(plan: SweepPlan, parameters: Mapping[str, Value]) -> SchedulerSetup:
     """Return the scheduler setup for a parameter set.
 
     Raises:
-        InputError: a parameter is unknown, or the configuration is invalid.
+        InputError: a parameter is unknown, the configuration is invalid, or a plugin with a weight has no scores.
     """
     text = msgspec.json.encode(trial_configuration(plan.config, parameters)).decode()
-    return read_setup(text=text, where="configuration of the trial", plugins=plan.plugins)
+    setup = read_setup(text=text, where="configuration of the trial", plugins=plan.plugins)
+    weights = {name.removeprefix(WEIGHT): value for name, value in parameters.items() if name.startswith(WEIGHT)}
+    for plugin in weights:
+        known = setup.registry.plugins.get(plugin)
+        if known is not None and ExtensionPoint.SCORE not in known.extension_points():
+            raise InputError(f"parameter {WEIGHT}{plugin}", got="a plugin without scores", wanted="a score plugin")
+    return _without_scores(setup, {plugin for plugin, weight in weights.items() if not weight})
+
+
+def _without_scores(setup: SchedulerSetup, plugins: Collection[str]) -> SchedulerSetup:
+    """Return a setup without the scores of some plugins.
+
+    The configuration can't express this for custom plugins: those that it does not enable are enabled with weight 1.
+    """
+    if not plugins:
+        return setup
+    profiles = []
+    for profile in setup.configuration.profiles:
+        scorers = tuple(each for each in profile.plugins[ExtensionPoint.SCORE] if each.name not in plugins)
+        points = MappingProxyType({**profile.plugins, ExtensionPoint.SCORE: scorers})
+        profiles.append(replace(profile, plugins=points))
+    return replace(setup, configuration=replace(setup.configuration, profiles=tuple(profiles)))
 
 
 def trial_configuration(base: Mapping[str, object], parameters: Mapping[str, Value]) -> dict[str, Any]:
@@ -183,14 +209,19 @@ def _set_argument(profile: dict[str, Any], path: str, value: Value) -> None:
     target: dict[str, Any] = entry.setdefault("args", {})
     for field in fields[:-1]:
         target = target.setdefault(field, {})
+        if not isinstance(target, dict):
+            raise InputError(f"parameter {ARGS}{path}", got=f"a field of {target!r}", wanted="a field of an object")
     target[fields[-1]] = value
 
 
 def trial_inputs(plan: SweepPlan, inputs: Inputs, parameters: Mapping[str, Value]) -> Inputs:
     """Return the input with nodes of the trial's shape and number instead of its own nodes.
 
+    The new nodes are spread over the zones of the nodes that they replace, and have the labels for the operating system
+    and architecture that those have in common.
+
     Raises:
-        InputError: the shape is unknown, or a number of nodes is given without a shape.
+        InputError: the shape is unknown, a number of nodes is given without a shape, or it is not a number.
     """
     if SHAPE not in parameters and NODES not in parameters:
         return inputs
@@ -202,17 +233,28 @@ def trial_inputs(plan: SweepPlan, inputs: Inputs, parameters: Mapping[str, Value
             got=repr(name),
             wanted=f"one of {', '.join(names)}" if names else "the field shapes in the sweep file",
         )
-    present = len(inputs.manifest.nodes) + (len(inputs.trace.nodes) if inputs.trace is not None else 0)
-    count = int(parameters.get(NODES, present))
-    amounts = {key: amount for key, amount in plan.shapes[name].items() if key != "price"}
-    price = plan.shapes[name].get("price")
+    present = [*inputs.manifest.nodes, *(inputs.trace.nodes if inputs.trace is not None else ())]
+    count = parameters.get(NODES, len(present))
+    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        raise InputError(f"parameter {NODES}", got=repr(count), wanted="an integer of at least 0")
+    amounts = {key: amount for key, amount in plan.shapes[name].items() if key != PRICE_FIELD}
+    price = plan.shapes[name].get(PRICE_FIELD)
     annotations = {PRICE: price} if price else {}
     status = NodeStatus(capacity={"pods": "110", **amounts}, allocatable={"pods": "110", **amounts})
-    nodes = [
-        Node(metadata=ObjectMeta(name=f"{name}-{number:04}", annotations=annotations), status=status)
-        for number in range(count)
-    ]
+    places = _places(present)
+    nodes = []
+    for number in range(count):
+        hostname = f"{name}-{number:04}"
+        labels = {HOSTNAME: hostname, **places[number % len(places)]}
+        nodes.append(Node(metadata=ObjectMeta(name=hostname, labels=labels, annotations=annotations), status=status))
     return _with_nodes(inputs, nodes)
+
+
+def _places(nodes: Sequence[Node]) -> list[dict[str, str]]:
+    """Return the labels of a new node in each zone of these nodes; those of a node without a zone if they have none."""
+    platform = platform_labels(nodes)
+    zones = sorted({zone for node in nodes if (zone := node.metadata.labels.get(ZONE))})
+    return [{**platform, **place_labels(zone, nodes)} for zone in zones] or [platform]
 
 
 def _with_nodes(inputs: Inputs, nodes: list[Node]) -> Inputs:

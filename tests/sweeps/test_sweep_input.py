@@ -1,0 +1,115 @@
+"""Sweeps: errors of the configuration and of parameters, custom plugins, new nodes, and input that changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayplan.base.errors import InputError
+from bayplan.sweeps.executors import LocalExecutor
+from bayplan.sweeps.plan import SweepPlan, read_plan
+from bayplan.sweeps.sweep import run_sweep
+from bayplan.sweeps.trials import Trial, read_shared_input, run_trial, trial_inputs, trial_setup
+from tests.sweeps.conftest import CLUSTER, SWEEP, rows
+
+
+def test_a_configuration_file_that_is_no_yaml_is_refused(folder: Path) -> None:
+    (folder / "scheduler.yaml").write_text("profiles: [")
+    (folder / "sweep.yaml").write_text(SWEEP + "config: scheduler.yaml\n")
+    with pytest.raises(InputError, match=r"scheduler\.yaml config: expected YAML"):
+        read_plan(folder / "sweep.yaml")
+
+
+@pytest.mark.parametrize(
+    ("config", "want"),
+    [
+        pytest.param("{profiles: none}", r"\$.profiles", id="a text for a list"),
+        pytest.param("{profiles: [{plugins: {score: {enabled: [{weight: 3}]}}}]}", "does not exist", id="no name"),
+    ],
+)
+def test_an_invalid_base_configuration_ends_the_sweep(folder: Path, config: str, want: str) -> None:
+    (folder / "sweep.yaml").write_text(SWEEP + f"config: {config}\n")
+    plan = read_plan(folder / "sweep.yaml")
+    with pytest.raises(InputError, match=want):
+        run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))
+    assert not (folder / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "want"),
+    [
+        pytest.param({"nodes": "x", "shape": "s"}, "parameter nodes: expected an integer", id="a text for nodes"),
+        pytest.param(
+            {"nodes": -2, "shape": "s"}, "parameter nodes: expected an integer", id="a negative number of nodes"
+        ),
+        pytest.param({"args.F.a": "x", "args.F.a.b": 1}, "a field of 'x'", id="a field of a text"),
+        pytest.param({"weight.NodeUnschedulable": 2}, "expected a score plugin", id="a weight of a filter plugin"),
+    ],
+)
+def test_an_invalid_parameter_is_an_error_outcome(folder: Path, parameters: dict[str, Any], want: str) -> None:
+    (folder / "sweep.yaml").write_text(SWEEP + "shapes: {s: {cpu: 4}}\n")
+    plan = read_plan(folder / "sweep.yaml")
+    trial = Trial(number=0, candidate=0, parameters=parameters, seed=0)
+    assert want in run_trial(plan, read_shared_input(plan), trial).error
+
+
+PLUGIN = """\
+from bayplan import PerNodePlugin
+
+class PrefersB(PerNodePlugin):
+    def filter_node(self, pod, node):
+        return None if pod.metadata.name != "large" else "node(s) were small"
+
+    def score_node(self, pod, node):
+        return 100 if node.name == "b" else 0
+"""
+
+
+def test_weight_zero_disables_only_the_scores_of_a_custom_plugin(folder: Path) -> None:
+    (folder / "mine.py").write_text(PLUGIN)
+    parameters = "{weight.PrefersB: [0, 1000]}"
+    (folder / "sweep.yaml").write_text(
+        f"paths: [cluster.yaml]\nplugins: [mine.py:PrefersB]\nparameters: {parameters}\n"
+    )
+    plan = read_plan(folder / "sweep.yaml")
+    assert run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))[0].error == ""
+    found = {row["weight.PrefersB"]: row for row in rows(folder / "out")}
+    assert found[0]["digest"] != found[1000]["digest"]
+    assert [found[weight]["bound"] for weight in (0, 1000)] == [2, 2]
+    scorers = [
+        entry.name for entry in trial_setup(plan, {"weight.PrefersB": 0}).configuration.profiles[0].plugins["score"]
+    ]
+    assert "PrefersB" not in scorers
+
+
+def test_new_nodes_are_spread_over_the_zones_of_the_input(folder: Path) -> None:
+    text = CLUSTER.replace("{name: a}", "{name: a, labels: {LABELS, topology.kubernetes.io/zone: z1}}").replace(
+        "{name: b}", "{name: b, labels: {LABELS, topology.kubernetes.io/zone: z2}}"
+    )
+    (folder / "cluster.yaml").write_text(text.replace("LABELS", "kubernetes.io/os: linux, pool: general"))
+    (folder / "sweep.yaml").write_text("paths: [cluster.yaml]\nshapes: {s: {cpu: 4}}\nparameters: {nodes: [3]}\n")
+    plan = read_plan(folder / "sweep.yaml")
+    nodes = trial_inputs(plan, read_shared_input(plan).inputs, {"nodes": 3})
+    assert nodes.trace is not None
+    assert [each.metadata.labels for each in nodes.trace.nodes] == [
+        {"kubernetes.io/hostname": f"s-000{number}", "kubernetes.io/os": "linux", "topology.kubernetes.io/zone": zone}
+        for number, zone in enumerate(["z1", "z2", "z1"])
+    ]
+
+
+def test_pending_pods_wait_until_the_requested_time(folder: Path) -> None:
+    text = "paths: [cluster.yaml]\nuntil: 2h\nshapes: {s: {cpu: 4}}\nparameters: {shape: [s], nodes: [0]}\n"
+    (folder / "sweep.yaml").write_text(text)
+    plan = read_plan(folder / "sweep.yaml")
+    assert run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))[0].score == 7200
+
+
+def test_results_of_other_input_are_refused(plan: SweepPlan, folder: Path) -> None:
+    first = run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))
+    (folder / "cluster.yaml").write_text(CLUSTER.replace('cpu: "4"', 'cpu: "3"'))
+    with pytest.raises(InputError, match=r"whose trials ran before .*cluster.yaml changed"):
+        run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))
+    (folder / "cluster.yaml").write_text(CLUSTER)
+    assert run_sweep(plan, folder / "out", lambda: LocalExecutor(plan)) == first
