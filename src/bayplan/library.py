@@ -340,7 +340,7 @@ class Cluster:
         """Return which nodes can be drained and removed with every placed pod still placed.
 
         Args:
-            prices: the price by node; 1 each by default.
+            prices: the price by node, by default its annotation ``bayplan.io/price``; 1 for the other nodes.
             force: whether pods without a controller may move, too.
         """
         return nodes_to_remove(self.questions(), prices=prices, options=DrainOptions(force=force))

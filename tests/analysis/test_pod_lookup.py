@@ -105,3 +105,8 @@ def test_surplus_candidates_are_counted_in_the_error() -> None:
 def test_find_pods_refuses_a_run_without_pods() -> None:
     with pytest.raises(InputError, match="try input with pods"):
         find_pods("web", [])
+
+
+def test_without_pods_the_error_does_not_mention_a_run() -> None:
+    with pytest.raises(InputError, match=r"^pod: expected a pod, but there are none, got 'web'; try input with pods$"):
+        find_pods("web", [])

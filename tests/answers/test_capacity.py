@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from bayplan.answers.answer_text import capacity_text
 from bayplan.answers.capacity import Share, capacity, parse_mix
@@ -183,6 +184,17 @@ def test_a_mix_is_parsed_from_comma_separated_workloads(text: str, want: list[Sh
 def test_an_unknown_workload_is_refused_with_a_suggestion() -> None:
     with pytest.raises(InputError, match="'replicaset/default/web'"):
         capacity(cluster_of(*NODES, WEB), [Share("wev")])
+
+
+def test_finished_and_terminating_pods_are_refused_with_their_state() -> None:
+    done = make_pod("done").owner("Job", "import").obj()
+    done = replace(done, status=replace(done.status, phase="Succeeded"))
+    gone = running("web-1", "n1").terminating().obj()
+    cluster = cluster_of(*NODES, done, gone)
+    with pytest.raises(InputError, match=r"got 'default/done', which has finished; try 'job/default/import'"):
+        capacity(cluster, [Share("default/done")])
+    with pytest.raises(InputError, match=r"got 'pod/web-1', which is terminating; try 'replicaset/default/web'"):
+        capacity(cluster, [Share("pod/web-1")])
 
 
 @pytest.mark.parametrize("name", ["daemonset/default/log", "log-1"])

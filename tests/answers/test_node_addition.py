@@ -6,11 +6,16 @@ import pytest
 
 from bayplan.answers.answer_text import addition_text
 from bayplan.answers.node_addition import nodes_to_add
-from bayplan.answers.node_shapes import parse_prices, parse_shape, shapes_of
+from bayplan.answers.node_groups import REGION, ZONE
+from bayplan.answers.node_removal import nodes_to_remove
+from bayplan.answers.node_shapes import parse_prices, parse_shape, price_in, shapes_of
 from bayplan.base.errors import InputError
+from bayplan.objects.node import Node
+from bayplan.objects.node_prices import PRICE
 from bayplan.testing import make_node, make_pod
 from tests.answers.clusters import cluster_of, node, running, waiting
 
+EBS = "topology.ebs.csi.aws.com/zone"
 SMALL = "name=small,cpu=2,memory=4Gi,price=1"
 LARGE = "name=large,cpu=8,memory=16Gi,price=3"
 FULL = (node("n1", cpu="1"), running("web-1", "n1").obj())
@@ -129,3 +134,38 @@ def test_added_nodes_have_the_platform_of_the_cluster_and_the_region_of_their_zo
         "topology.kubernetes.io/zone": "b",
         "topology.kubernetes.io/region": "eu",
     }
+
+
+@pytest.mark.parametrize(
+    ("shape", "want"),
+    [
+        pytest.param("cpu=2,memory=4Gi,zone=eu-west-1d", {ZONE: "eu-west-1d", REGION: "eu-west-1"}, id="a new zone"),
+        pytest.param("like=n1,zone=eu-west-1d", {ZONE: "eu-west-1d", REGION: "eu-west-1"}, id="a new zone of a model"),
+        pytest.param("like=n1,zone=us-east-2a", {ZONE: "us-east-2a", REGION: "us-east-2"}, id="a model elsewhere"),
+        pytest.param("like=n1,zone=ap-south-1a", {ZONE: "ap-south-1a"}, id="a model in an unknown region"),
+        pytest.param("like=n1", {ZONE: "eu-west-1a", REGION: "eu-west-1", EBS: "eu-west-1a"}, id="the model's zone"),
+    ],
+)
+def test_the_region_of_a_shape_is_that_of_its_zone(shape: str, want: dict[str, str]) -> None:
+    nodes = [
+        make_node("n1")
+        .capacity(cpu="1", memory="2Gi")
+        .zone("eu-west-1a")
+        .region("eu-west-1")
+        .label({EBS: "eu-west-1a"}),
+        make_node("n2").capacity(cpu="1", memory="2Gi").zone("us-east-2b").region("us-east-2"),
+    ]
+    labels = parse_shape(shape, cluster_of(*(each.obj() for each in nodes)).state).template.metadata.labels
+    assert {key: text for key, text in labels.items() if "topology" in key} == want
+
+
+def test_annotated_prices_of_nodes_are_used_unless_others_are_given() -> None:
+    def priced(name: str, price: str) -> Node:
+        return make_node(name).capacity(cpu="4", memory="8Gi").zone("a").annotation({PRICE: price}).obj()
+
+    nodes = (priced("n1", "2.5"), priced("n2", "7"))
+    answer = nodes_to_remove(cluster_of(*nodes), most=1)
+    assert [row.node for row in answer.removed] == ["n2"]
+    assert "all nodes cost the same" not in answer.assumptions
+    assert [price_in({}, each) for each in nodes] == [2.5, 7.0]
+    assert price_in({"n1": 1.0}, nodes[0]) == 1.0

@@ -198,7 +198,7 @@ FALSE = [
     (
         "pods that are not there",
         "- assert: [{placed: {pods: deployment/db}}]",
-        "a pod or workload of this run",
+        "a pod or workload (pods: ",
         "pod 'deployment/db'",
     ),
 ]

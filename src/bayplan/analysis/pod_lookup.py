@@ -120,7 +120,7 @@ def _unknown(text: str, named: dict[str, list[PodTimeline]]) -> InputError:
 def _expected(named: dict[str, list[PodTimeline]]) -> str:
     """Return the expected value for the error message, with the pods' names if there are few."""
     if not named:
-        return "a pod of this run, which has none"
+        return "a pod, but there are none"
     if len(named) <= LISTED:
-        return f"a pod or workload of this run (pods: {', '.join(named)})"
+        return f"a pod or workload (pods: {', '.join(named)})"
     return f"the name of one of {len(named):,} pods, or of a workload"

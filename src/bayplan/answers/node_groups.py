@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 ZONE = "topology.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
 
 POOL_LABELS = (
     "karpenter.sh/nodepool",

@@ -25,6 +25,7 @@ from bayplan.answers.trial import Trial
 from bayplan.base.counted_nouns import format_count, is_or_are
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
+from bayplan.objects.node_prices import price_of
 from bayplan.objects.pod import Pod
 from bayplan.objects.policy import PodDisruptionBudget
 from bayplan.state.cluster_state import ClusterState
@@ -135,7 +136,8 @@ def nodes_to_remove(
     Args:
         cluster: the current cluster.
         candidates: the names of the nodes that may be removed; None for all nodes.
-        prices: the prices by node; without prices, the answer has as many nodes as possible.
+        prices: the prices by node, by default those of the annotation ``bayplan.io/price``; without prices, the answer has
+            as many nodes as possible.
         options: the options of the drain.
         most: the maximum number of nodes to remove; None for no limit.
         packing: whether to find a tighter bound with OR-tools, if the model is not too large.
@@ -143,7 +145,9 @@ def nodes_to_remove(
     Raises:
         MissingExtra: OR-tools is needed and not installed.
     """
-    return _Removal(cluster, candidates, prices or {}, options or DrainOptions(), most, packing).run()
+    if prices is None:
+        prices = {node.metadata.name: price for node in cluster.all(Node) if (price := price_of(node)) is not None}
+    return _Removal(cluster, candidates, prices, options or DrainOptions(), most, packing).run()
 
 
 class _Pass(msgspec.Struct):
@@ -222,12 +226,13 @@ class _Removal:
         return _Pass([], [], left_out), MAX_PASSES
 
     def _in_order(self, names: Sequence[str]) -> list[str]:
-        """Return nodes by the load that would have to move relative to their price, smallest first."""
+        """Return nodes by the load that would have to move relative to their price, smallest first; the dearer of equal ones."""
         state = self._cluster.state
         load = moving_share(state)
 
-        def key(name: str) -> tuple[float, str]:
-            return float(load[state.nodes.row_of[name]]) / max(self._prices.get(name, 1.0), 1e-9), name
+        def key(name: str) -> tuple[float, float, str]:
+            price = max(self._prices.get(name, 1.0), 1e-9)
+            return float(load[state.nodes.row_of[name]]) / price, -price, name
 
         return sorted(names, key=key)
 

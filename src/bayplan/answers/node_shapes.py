@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from bayplan.analysis.node_taints import untolerated_taints
 from bayplan.analysis.units import format_amount, format_choice
-from bayplan.answers.node_groups import INSTANCE_TYPE, ZONE, describes_place, group_of
+from bayplan.answers.node_groups import INSTANCE_TYPE, REGION, ZONE, describes_place, group_of
 from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
 from bayplan.objects.meta import KubernetesObject, ObjectMeta, ResourceList
 from bayplan.objects.node import Node, NodeSpec, NodeStatus, Taint
-from bayplan.objects.node_prices import PRICE
+from bayplan.objects.node_prices import PRICE, price_of
 from bayplan.objects.pod import Pod, PodStatus
 from bayplan.objects.quantity import parse_quantity
 from bayplan.objects.requests import accounted_requests, node_amounts
@@ -303,13 +303,14 @@ def _distinguished(node: Node, alike: Sequence[Node], own: Collection[str]) -> t
 
 
 def parse_shape(
-    text: str, state: ClusterState | None = None, price_of: Callable[[Node], float] = equal_price
+    text: str, state: ClusterState | None = None, price_by: Callable[[Node], float] = equal_price
 ) -> NodeShape:
     """Parse a shape that a user wrote.
 
     E.g. ``name=big,cpu=8,memory=32Gi,price=0.4,most=3,zone=a,label.disk=ssd,taint=gpu=yes:NoSchedule``. ``like=NODE``
     starts with the shape of a node of the cluster, including its CSINode and devices. Any other key is a resource.
-    Without ``price``, `price_of` returns the price. Labels that all nodes of the cluster share for the operating system and
+    Without ``price``, `price_by` returns the price. With ``zone``, a model in another zone keeps none of its location
+    labels. Labels that all nodes of the cluster share for the operating system and
     architecture, and those of the zone for its region, are added.
 
     Raises:
@@ -350,6 +351,8 @@ def parse_shape(
     labels = {**(place_labels(labels[ZONE], nodes) if ZONE in labels else {}), **labels}
     if model is None:
         labels = {**platform_labels(nodes), **labels}
+    elif ZONE in labels and model.zone != labels[ZONE]:
+        model = replace(model, template=_without_place(model.template))
     base = model or NodeShape(name=text, template=Node(metadata=ObjectMeta(name=name or text)))
     template = base.template
     allocatable = {**template.status.allocatable, **allocatable}
@@ -362,15 +365,28 @@ def parse_shape(
         spec=replace(template.spec, taints=(*template.spec.taints, *taints)),
         status=replace(template.status, allocatable=allocatable, capacity=allocatable),
     )
-    price = price_of(node) if price is None else price
+    price = price_by(node) if price is None else price
     return replace(base, name=name or base.name, template=node, price=price, most=most)
 
 
 def place_labels(zone: str, nodes: Iterable[Node]) -> dict[str, str]:
-    """Return the location labels of a new node in a zone: the zone, and what all nodes there agree on, such as the region."""
-    there = [node.metadata.labels for node in nodes if node.metadata.labels.get(ZONE) == zone]
+    """Return the location labels of a new node in a zone: the zone, and what all nodes there agree on, such as the region.
+
+    In a zone without nodes, the region is the known one with which the name of the zone starts, as cloud providers name
+    zones (``eu-west-1`` and ``eu-west-1c``), if any.
+    """
+    labels = [node.metadata.labels for node in nodes]
+    there = [each for each in labels if each.get(ZONE) == zone]
     common = {key: text for key, text in _common(there).items() if describes_place(key)}
+    if not there:
+        regions = {region for each in labels if (region := each.get(REGION)) and zone.startswith(region)}
+        common = {REGION: max(regions, key=len)} if regions else {}
     return {**common, ZONE: zone}
+
+
+def _without_place(node: Node) -> Node:
+    labels = {key: text for key, text in node.metadata.labels.items() if not describes_place(key)}
+    return replace(node, metadata=replace(node.metadata, labels=labels))
 
 
 def platform_labels(nodes: Iterable[Node]) -> dict[str, str]:
@@ -434,8 +450,8 @@ def check_prices(prices: Mapping[str, float], nodes: Iterable[Node]) -> None:
 
 
 def price_in(prices: Mapping[str, float], node: Node) -> float | None:
-    """Return the price of a node by its name, instance type or pool; None if no price is given."""
-    return next((prices[name] for name in _priced_names(node) if name in prices), None)
+    """Return the price of a node by its name, instance type or pool, or else by its annotation; None if none is given."""
+    return next((prices[name] for name in _priced_names(node) if name in prices), price_of(node))
 
 
 def _priced_names(node: Node) -> tuple[str, str, str]:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from bayplan.analysis.units import format_choice
 from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
-from bayplan.cluster.owned_pods import is_active
+from bayplan.cluster.owned_pods import FINISHED_PHASES, is_active
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.objects.workloads import (
@@ -148,7 +148,7 @@ def find_workload(text: str, cluster: Objects) -> Found:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise _unknown(text, cluster)
+        raise _inactive(text, kind, namespace, name, cluster) or _unknown(text, cluster)
     labels = format_choice([each.label for each in found[:LISTED]], more=max(len(found) - LISTED, 0))
     raise InputError(
         "workload",
@@ -197,6 +197,18 @@ def template_of(item: KubernetesObject) -> PodTemplateSpec | None:
         return item.spec.job_template.spec.template
     if isinstance(item, Deployment | StatefulSet | ReplicaSet | ReplicationController | DaemonSet | Job):
         return item.spec.template
+    return None
+
+
+def _inactive(text: str, kind: str, namespace: str, name: str, cluster: Objects) -> InputError | None:
+    """Return the error about a pod that has finished or is terminating; None if there is no such pod."""
+    for pod in cluster.all(Pod) if kind in ("", "pod") else ():
+        if pod.metadata.name == name and namespace in ("", pod.metadata.namespace) and not is_active(pod):
+            state = "has finished" if pod.status.phase in FINISHED_PHASES else "is terminating"
+            owner_kind, owner = workload_of(pod, cluster)
+            hint = f"'{owner_kind.lower()}/{pod.metadata.namespace}/{owner}'" if owner_kind != "Pod" else ""
+            wanted = "a workload, or a pod that runs or is pending"
+            return InputError("workload", got=f"'{text}', which {state}", wanted=wanted, hint=hint)
     return None
 
 

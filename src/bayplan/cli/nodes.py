@@ -60,7 +60,10 @@ Copies: TypeAlias = Annotated[
 ]
 Price: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME=PRICE", help="Price of an instance type, pool or node; repeatable. [default: 1 each]"),
+    typer.Option(
+        metavar="NAME=PRICE",
+        help="Price of an instance type, pool or node; repeatable. [default: bayplan.io/price, or 1]",
+    ),
 ]
 NodeNames: TypeAlias = Annotated[
     list[str] | None,
