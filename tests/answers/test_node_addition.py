@@ -13,6 +13,7 @@ from bayplan.base.errors import InputError
 from bayplan.objects.node import Node
 from bayplan.objects.node_prices import PRICE
 from bayplan.testing import make_node, make_pod
+from bayplan.testing.object_builders import make_object
 from tests.answers.clusters import cluster_of, node, running, waiting
 
 EBS = "topology.ebs.csi.aws.com/zone"
@@ -169,3 +170,12 @@ def test_annotated_prices_of_nodes_are_used_unless_others_are_given() -> None:
     assert "all nodes cost the same" not in answer.assumptions
     assert [price_in({}, each) for each in nodes] == [2.5, 7.0]
     assert price_in({"n1": 1.0}, nodes[0]) == 1.0
+
+
+def test_a_shape_has_the_devices_of_the_node_with_the_most() -> None:
+    pool = {"name": "n2", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": "gpu.example.com", "nodeName": "n2", "pool": pool, "devices": [{"name": "gpu-0"}]}
+    document = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "s"}, "spec": spec}
+    cluster = cluster_of(*(node(name, pool="gpu") for name in ("n1", "n2", "n3")), make_object(document))
+    (shape,) = shapes_of(cluster.state)
+    assert [each.metadata.name for each in shape.slices] == ["s"]

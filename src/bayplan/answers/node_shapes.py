@@ -228,21 +228,33 @@ def shape_of(node: Node, price: Callable[[Node], float] = equal_price) -> NodeSh
 def shapes_of(state: ClusterState, price: Callable[[Node], float] = equal_price) -> list[NodeShape]:
     """Return the distinct shapes of the nodes of a cluster, named by pool and zone, with their CSINodes and devices.
 
+    Of nodes that differ only in these, a shape has the CSINode and devices of the one with the most: the drivers of the
+    others may not be ready yet.
+
     Args:
         state: the cluster.
         price: returns the price of a node.
     """
     nodes = [node for node in state.nodes.nodes if node is not None]
     own = _labels_of_one_node(nodes)
-    first: dict[object, Node] = {}
-    for node in nodes:
-        labels = tuple(sorted((key, text) for key, text in node.metadata.labels.items() if key not in own))
-        taints = tuple((each.key, each.value, each.effect) for each in node.spec.taints if not is_condition_taint(each))
-        first.setdefault((labels, taints, tuple(sorted(node_amounts(node.status.allocatable).items()))), node)
     slices: dict[str, list[ResourceSlice]] = {}
     for each in state.catalog.all(ResourceSlice):
         if each.spec.node_name:
             slices.setdefault(each.spec.node_name, []).append(each)
+
+    def drivers(node: Node) -> tuple[int, int]:
+        """Return the numbers of devices and CSI drivers of a node."""
+        csi = state.catalog.get(CSINode, node.metadata.name)
+        devices = sum(len(each.spec.devices) for each in slices.get(node.metadata.name, ()))
+        return devices, len(csi.spec.drivers) if csi is not None else 0
+
+    first: dict[object, Node] = {}
+    for node in nodes:
+        labels = tuple(sorted((key, text) for key, text in node.metadata.labels.items() if key not in own))
+        taints = tuple((each.key, each.value, each.effect) for each in node.spec.taints if not is_condition_taint(each))
+        key = (labels, taints, tuple(sorted(node_amounts(node.status.allocatable).items())))
+        if key not in first or drivers(node) > drivers(first[key]):
+            first[key] = node
     alike: dict[str, list[Node]] = {}
     for node in first.values():
         alike.setdefault(_nodes_of_pool(node), []).append(node)
