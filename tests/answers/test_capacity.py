@@ -227,6 +227,9 @@ def test_copies_with_a_scheduling_gate_name_it() -> None:
     gated = make_pod("web-9").gate("example.com/wait").owner("ReplicaSet", "web").obj()
     answer = capacity(cluster_of(*NODES, gated), [Share("web", 1)])
     assert (answer.copies, answer.message) == (0, "waiting for scheduling gates: [example.com/wait]")
+    assert capacity_text(answer)[0].endswith(
+        "the next copy is not scheduled: waiting for scheduling gates: [example.com/wait]."
+    )
 
 
 def test_preempting_copies_wait_for_the_end_of_terminating_pods() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bayplan.answers.answer_text import headroom_text
 from bayplan.answers.capacity import parse_mix
 from bayplan.answers.headroom import headroom
 from bayplan.cli.main import main
@@ -18,6 +19,13 @@ def test_headroom_follows_the_pods_of_each_time() -> None:
     answer = headroom(lambda time_ns: cluster_of(node("a"), *pods[:time_ns]), [0, 1, 3], parse_mix("web"))
     assert [(row.taken_at_ns, row.copies, row.placed) for row in answer.times] == [(0, 4, 0), (1, 3, 1), (3, 1, 3)]
     assert (answer.least, answer.most, answer.times[2].runs_out) == (1, 4, "cpu")
+
+
+def test_constant_headroom_is_one_number() -> None:
+    web = running("web-1", "a", cpu="1").obj()
+    answer = headroom(lambda _: cluster_of(node("a"), web), [0, 1], parse_mix("web"))
+    want = "3 more copies of replicaset/default/web fit at each time; the limit is cpu."
+    assert headroom_text(answer, 0)[0] == want
 
 
 def test_headroom_of_a_result_directory_is_computed_at_evenly_spaced_times(

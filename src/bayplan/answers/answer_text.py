@@ -134,10 +134,15 @@ def headroom_text(answer: HeadroomAnswer, start_ns: int, *, everything: bool = F
         )
         for row in answer.times
     ]
-    verdict = f"Between {answer.least:,} and {answer.most:,} more copies of {answer.workloads} fit over time"
+    if answer.least == answer.most:
+        verdict = f"{_copies(answer.least, 'more ')} of {answer.workloads} {'fits' if answer.least == 1 else 'fit'} at each time"
+        verdict += f"; the limit is {least.runs_out}" if least.runs_out else ""
+    else:
+        verdict = f"Between {answer.least:,} and {answer.most:,} more copies of {answer.workloads} fit over time"
+        verdict += f"; the fewest at {at}{reason}"
     heads = ("TIME", "COPIES", "PODS", "PENDING", "RUNS OUT")
     table = columns(heads, rows, everything=everything)
-    return [f"{verdict}; the fewest at {at}{reason}.", "", *table, *assumed(answer.assumptions)]
+    return [f"{verdict}.", "", *table, *assumed(answer.assumptions)]
 
 
 def _copies(count: int, more: str = "") -> str:
@@ -177,7 +182,7 @@ def _capacity_verdict(answer: CapacityAnswer) -> str:
     if not first or not any(each.nodes_with_room or each.copies for each in answer.groups):
         of = "" if len(answer.workloads) == 1 else f" of {answer.stopped_by}"
         if not first and answer.message:
-            return f"{what}; the next copy{of} is not scheduled."
+            return f"{what}; the next copy{of} is not scheduled: {answer.message}."
         why = f": {listed(answer.runs_out, most=2)}" if first else ""
         return f"{what}; no node has room for another copy{of}{why}."
     where = format_count(answer.runs_out[first], "node")
