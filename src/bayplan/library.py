@@ -34,7 +34,7 @@ from bayplan.answers.unblock import Unblocking, unblock
 from bayplan.answers.waiting_reasons import WaitingReason, waiting_reasons
 from bayplan.answers.what_if import Answer as WhatIfAnswer
 from bayplan.answers.what_if import Reschedule, what_if
-from bayplan.app.custom_plugins import CustomPlugin
+from bayplan.app.custom_plugins import CustomPlugin, check_plugin_class
 from bayplan.app.mode import Mode
 from bayplan.app.question_clusters import changed_setup
 from bayplan.app.scheduler_setup import SchedulerSetup, SetupOrigin
@@ -105,6 +105,8 @@ class Cluster:
         if registry is None:
             registry = in_tree_registry() if classic is None else Registry({})
         registry = registry.with_plugins(*plugins)
+        for each in plugins:
+            check_plugin_class(each)
         gates = FeatureGates.from_mapping(feature_gates or {})
         self.source: ClusterSource | None = None
         self.seed = seed

@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from bayplan import Cluster, NodeInfo, PerNodePlugin
 from bayplan.app import custom_plugins
 from bayplan.app.custom_plugins import load_custom_plugins
 from bayplan.app.simulation import SimulationOptions, simulate
 from bayplan.base.errors import InputError, PluginError
+from bayplan.objects.pod import Pod
 from bayplan.plugins.registry import in_tree_registry
+from bayplan.testing import PluginFault, check_plugin
 
 NODES = """
 apiVersion: v1
@@ -30,6 +33,21 @@ metadata: {name: p}
 spec: {containers: [{name: c, image: app, resources: {requests: {cpu: "1"}}}]}
 """
 
+ODD = """
+from bayplan import PerNodePlugin
+
+class NoHandle(PerNodePlugin):
+    def __init__(self): ...
+    def score_node(self, pod, node): return 1
+
+class Texts(PerNodePlugin):
+    reads = "nodes"
+    def score_node(self, pod, node): return 1
+
+class Defaults(PerNodePlugin):
+    def __init__(self, arguments, handle=None, limit=3): ...
+    def score_node(self, pod, node): return 1
+"""
 PLUGIN = '''
 from bayplan import NodeInfo, PerNodePlugin
 
@@ -283,3 +301,28 @@ def test_a_missing_configuration_file_is_refused(folder: Path) -> None:
 def test_a_configuration_with_an_unknown_plugin_is_refused(folder: Path) -> None:
     with pytest.raises(InputError, match=r"config.yaml:5:31 .*NoSuchPlugin"):
         placed(folder, config="profiles:\n- plugins:\n    filter: {enabled: [{name: NoSuchPlugin}]}\n")
+
+
+def test_a_constructor_with_other_parameters_and_reads_of_another_type_are_refused(folder: Path) -> None:
+    (folder / "odd.py").write_text(ODD)
+    for name, want in (
+        ("NoHandle", r"^plugin NoHandle: expected __init__\(self, arguments, handle\), got __init__\(self\)$"),
+        ("Texts", r"^plugin Texts: expected reads of the type bayplan.Reads, got 'nodes'; try Reads.NODES$"),
+    ):
+        with pytest.raises(PluginError, match=want):
+            placed(folder, f"odd.py:{name}")
+    assert placed(folder, "odd.py:Defaults")
+
+
+def test_such_classes_are_also_refused_by_the_library_and_by_the_check() -> None:
+    class NoHandle(PerNodePlugin):
+        def __init__(self, limit: int) -> None:
+            """Take a limit only."""
+
+        def score_node(self, pod: Pod, node: NodeInfo) -> int:
+            return 1
+
+    with pytest.raises(PluginError, match=r"got __init__\(self, limit: .int.\)"):
+        Cluster([], plugins=[NoHandle])
+    with pytest.raises(PluginFault, match=r"got __init__\(self, limit: .int.\)"):
+        check_plugin(NoHandle)

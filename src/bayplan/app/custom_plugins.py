@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import linecache
 import sys
 import traceback
@@ -16,7 +17,7 @@ import msgspec
 
 from bayplan.base.errors import BayplanError, PluginError, PluginFailure
 from bayplan.base.near_names import near_name
-from bayplan.framework.plugin import Plugin
+from bayplan.framework.plugin import Plugin, Reads
 from bayplan.framework.registry import Registry
 
 ENTRY_POINT_GROUP = "bayplan.plugins"
@@ -143,6 +144,7 @@ def _load_module(path: Path, option: str) -> ModuleType:
 def _plugin_class(module: ModuleType, path: Path, name: str) -> type[Plugin[Any]]:
     found = getattr(module, name, None)
     if isinstance(found, type) and issubclass(found, Plugin):
+        check_plugin_class(found)
         return found
     own = [
         each.__name__
@@ -156,6 +158,28 @@ def _plugin_class(module: ModuleType, path: Path, name: str) -> type[Plugin[Any]
     raise PluginError(
         name, where=str(path), wanted="a class that inherits from one of Bayplan's plugin classes", got=got, hint=hint
     )
+
+
+def check_plugin_class(plugin: type[Plugin[Any]]) -> None:
+    """Check what the registry does not: the signature of the constructor, and the types of `reads` and `pre_reads`.
+
+    Raises:
+        PluginError: the constructor can't be called with arguments and handle, or an attribute is not of the type `Reads`.
+    """
+    try:
+        signature = inspect.signature(plugin)
+        signature.bind(None, None)
+    except TypeError:
+        names = ", ".join(("self", *map(str, signature.parameters.values())))
+        wanted = "__init__(self, arguments, handle)"
+        raise PluginError(f"plugin {plugin.name or plugin.__name__}", wanted=wanted, got=f"__init__({names})") from None
+    for name in ("reads", "pre_reads"):
+        value = getattr(plugin, name, Reads.NODES)
+        if not isinstance(value, Reads | property):
+            wanted = f"{name} of the type bayplan.Reads"
+            raise PluginError(
+                f"plugin {plugin.name or plugin.__name__}", wanted=wanted, got=repr(value), hint="Reads.NODES"
+            )
 
 
 def _installed_plugins() -> list[type[Plugin[Any]]]:

@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bayplan.app.custom_plugins import check_plugin_class
 from bayplan.base.errors import BayplanError, InputError, PluginError
 from bayplan.framework.events import ClusterEvent
 from bayplan.framework.feature_gates import FeatureGates
@@ -78,7 +79,8 @@ def check_declarations(plugin: type[Plugin[Any]]) -> None:
     """Check that a plugin is a class, has a name, and implements the extension points that it inherits from.
 
     Raises:
-        PluginFault: it is not a class, has no name, or lacks the method of an extension point.
+        PluginFault: it is not a class, has no name, lacks the method of an extension point, has a constructor with other
+            parameters, or an attribute of the wrong type.
     """
     if not isinstance(plugin, type) or not issubclass(plugin, Plugin):
         raise PluginFault(
@@ -86,6 +88,7 @@ def check_declarations(plugin: type[Plugin[Any]]) -> None:
         )
     try:
         Registry({}).with_plugins(plugin)
+        check_plugin_class(plugin)
     except PluginError as problem:
         raise PluginFault(str(problem)) from None
     missing = [point for point in plugin.extension_points() if not _implements(plugin, point)]
