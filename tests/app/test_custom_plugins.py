@@ -48,6 +48,13 @@ class Defaults(PerNodePlugin):
     def __init__(self, arguments, handle=None, limit=3): ...
     def score_node(self, pod, node): return 1
 """
+RETURNS_NONE = """
+from bayplan.framework.plugin import ReservePlugin
+
+class Reserves(ReservePlugin):
+    name = "Reserves"
+    def reserve(self, state, pod, node_name): return None
+"""
 PLUGIN = '''
 from bayplan import NodeInfo, PerNodePlugin
 
@@ -326,3 +333,10 @@ def test_such_classes_are_also_refused_by_the_library_and_by_the_check() -> None
         Cluster([], plugins=[NoHandle])
     with pytest.raises(PluginFault, match=r"got __init__\(self, limit: .int.\)"):
         check_plugin(NoHandle)
+
+
+def test_an_error_outside_of_plugins_suggests_to_check_them(folder: Path) -> None:
+    (folder / "odd.py").write_text(RETURNS_NONE)
+    with pytest.raises(AttributeError) as failed:
+        placed(folder, "odd.py:Reserves")
+    assert failed.value.__notes__[-1].startswith("Perhaps Reserves returned a value of the wrong type: bayplan.testing")

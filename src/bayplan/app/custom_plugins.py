@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from bayplan.analysis.units import format_choice
 from bayplan.base.errors import BayplanError, PluginError, PluginFailure
 from bayplan.base.near_names import near_name
 from bayplan.framework.plugin import Plugin, Reads
@@ -253,4 +254,11 @@ def reported_plugin_errors(plugins: Sequence[CustomPlugin]) -> Iterator[None]:
         # A plugin that calls sys.exit must not end the command without a message.
         if any(frame.filename in files for frame in traceback.extract_tb(problem.__traceback__)):
             raise failure_in_plugin(problem, files) from problem
+        if plugins and isinstance(problem, Exception):
+            # The engine does not check what plugins return, so it may be a plugin's fault without a frame in its file.
+            names = format_choice([custom.plugin.name for custom in plugins])
+            problem.add_note(
+                f"Perhaps {names} returned a value of the wrong type: "
+                "bayplan.testing.check_plugin(CLASS) reports that (docs/plugins.md, Check your plugin)."
+            )
         raise
