@@ -374,8 +374,7 @@ class Cluster:
         if found:
             return list(found.values())
         first = lives[0]
-        state = "is being deleted" if first.fate is PodFate.DELETED else f"has {first.fate}"
-        got = f"{first.key}, which {f'is on {first.node}' if first.node else state}"
+        got = f"{first.key}, which {_state_text(first)}"
         if len(lives) > 1:
             got = f"{target}, none of whose {len(lives):,} pods is pending"
         raise InputError("unblock", got=got, wanted="a pending pod", hint=f"bayplan explain {target}")
@@ -437,6 +436,14 @@ def check_object(item: object, where: str) -> None:
         raise InputError(where, got=f"a {name}", wanted="an object", hint="to call .obj() last")
     hint = "*objects, if it is a list of objects" if isinstance(item, list | tuple) else "make_pod(...).obj()"
     raise InputError(where, got=f"{name} {item!r:.60}", wanted="a node, a pod or another object", hint=hint)
+
+
+def _state_text(pod: PodTimeline) -> str:
+    """Return why a pod is not pending: ``is on node-1``, ``has succeeded``."""
+    if pod.fate in (PodFate.SUCCEEDED, PodFate.FAILED):
+        return f"has {pod.fate}"
+    leaves = pod.fate is PodFate.DELETED or (pod.pod is not None and pod.pod.metadata.deletion_timestamp is not None)
+    return " and ".join([f"is on {pod.node}"] * bool(pod.node) + ["is being deleted"] * leaves)
 
 
 def _setup_of(

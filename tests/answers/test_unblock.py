@@ -273,13 +273,17 @@ def test_a_fitting_pod_gets_no_suggestions() -> None:
     ("target", "want"),
     [
         pytest.param("placed", "got default/placed, which is on a", id="a pod with a node"),
+        pytest.param("leaves", "got default/leaves, which is on a and is being deleted;", id="a terminating pod"),
+        pytest.param("early", "got default/early, which is being deleted;", id="a pod deleted before it got a node"),
         pytest.param("nobody", "pod: expected", id="no such pod"),
         pytest.param("foreign", "got 'mine'", id="a scheduler that is not configured"),
     ],
 )
 def test_placed_unknown_and_foreign_pods_are_refused(target: str, want: str) -> None:
+    leaving = make_pod("leaves").node("a").terminating(), make_pod("early").terminating()
+    pods = (make_pod("placed").node("a"), make_pod("foreign").scheduler("mine"), *leaving)
     with pytest.raises(InputError) as raised:
-        unblocked(node("a"), make_pod("placed").node("a"), make_pod("foreign").scheduler("mine"), target=target)
+        unblocked(node("a"), *pods, target=target)
     assert want in str(raised.value)
 
 

@@ -79,3 +79,15 @@ def test_help_starts_with_the_command_summary(capsys: pytest.CaptureFixture[str]
     assert main(["unblock", "--help"]) == 0
     summary = next(command.summary for command in COMMANDS if command.name == "unblock")
     assert summary in capsys.readouterr().out
+
+
+def test_the_state_of_a_finished_pod_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pod = {"spec": {"nodeName": "a", "containers": [{"name": "c", "image": "i"}]}, "status": {"phase": "Succeeded"}}
+    made = [
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}, "status": {"allocatable": {"pods": "9"}}},
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "done", "namespace": "default", "uid": "1"}, **pod},
+    ]
+    dump = tmp_path / "dump.json"
+    dump.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": made}))
+    assert main(["unblock", "done", str(dump)]) == 2
+    assert "expected a pending pod, got default/done, which has succeeded; try" in capsys.readouterr().err
