@@ -140,6 +140,33 @@ def test_every_rejection_of_a_node_has_the_smallest_sufficient_change(node: str,
     assert turned == want
 
 
+@pytest.mark.parametrize(
+    ("keys", "want"),
+    [
+        pytest.param(["node.kubernetes.io/unschedulable"], "uncordon n", id="a cordon"),
+        pytest.param(
+            ["node.kubernetes.io/unschedulable", "node.kubernetes.io/disk-pressure"],
+            "uncordon n and repair the node (node.kubernetes.io/disk-pressure); such a taint should never be tolerated",
+            id="a cordon and a condition",
+        ),
+        pytest.param(
+            ["ToBeDeletedByClusterAutoscaler"],
+            "nothing: an autoscaler is about to remove the node (ToBeDeletedByClusterAutoscaler)",
+            id="a node that an autoscaler removes",
+        ),
+    ],
+)
+def test_taints_of_cordons_and_conditions_are_not_tolerated(keys: list[str], want: str) -> None:
+    made = make_node("n").capacity(cpu="4", memory="8Gi", pods="9")
+    for key in keys:
+        made = made.taint(key)
+    found = Cluster([made.obj()])
+    found.add(make_pod("x").obj())
+    detail = found.explain("x", node="n").node_detail
+    assert detail is not None
+    assert {each.plugin: each.change for each in detail.verdicts if each.code != "Success"} == {"TaintToleration": want}
+
+
 def test_a_missing_claim_does_not_hide_the_other_rejections_of_a_node() -> None:
     found = cluster_of(make_pod("x").req(cpu="8").claim("data")).explain("x", node="a")
     assert found.node_detail is not None

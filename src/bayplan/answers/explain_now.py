@@ -14,8 +14,9 @@ from bayplan.analysis.node_taints import untolerated_taints
 from bayplan.analysis.units import format_list
 from bayplan.answers.current_source import CurrentSource
 from bayplan.answers.displaced_pods import MIRROR
+from bayplan.answers.drain_rules import CORDON_TAINT
 from bayplan.answers.move_steps import move_steps
-from bayplan.answers.node_shapes import is_condition_taint
+from bayplan.answers.node_shapes import LEAVING_TAINTS, is_condition_taint
 from bayplan.answers.node_steps import node_steps
 from bayplan.answers.pod_diagnosis import PodDiagnosis, diagnose_pod
 from bayplan.answers.pod_steps import pod_steps
@@ -23,6 +24,7 @@ from bayplan.answers.steps import RANKS, Step, StepKind, changes_of, edited
 from bayplan.answers.trial import Trial
 from bayplan.answers.unblock import Suggestion, preemption_text, unblock
 from bayplan.base.errors import InputError
+from bayplan.objects.node import Taint
 from bayplan.objects.pod import Pod, not_scheduled
 from bayplan.sim.result import PodFate, PodTimeline
 
@@ -217,11 +219,21 @@ def smallest_change(plugin: str, diagnosis: PodDiagnosis, trial: Trial, node: st
         if of_node is None
         else [each for each in untolerated_taints(diagnosis.pod, of_node) if is_condition_taint(each)]
     )
-    if plugin == "TaintToleration" and ill:
-        # A condition may have two taints of one key, with the effects NoSchedule and NoExecute.
-        keys = ", ".join(dict.fromkeys(each.key for each in ill))
-        return f"repair the node ({keys}); such a taint should never be tolerated"
-    return ""
+    return _remedy_of_conditions(node, ill) if plugin == "TaintToleration" and ill else ""
+
+
+def _remedy_of_conditions(node: str, taints: Sequence[Taint]) -> str:
+    """Return what removes taints that mark a node as cordoned, unhealthy or about to be removed."""
+    # A condition may have two taints of one key, with the effects NoSchedule and NoExecute.
+    keys = list(dict.fromkeys(each.key for each in taints))
+    leaving = [key for key in keys if key in LEAVING_TAINTS]
+    if leaving:
+        return f"nothing: an autoscaler is about to remove the node ({', '.join(leaving)})"
+    ill = [key for key in keys if key != CORDON_TAINT]
+    parts = [f"uncordon {node}"] if CORDON_TAINT in keys else []
+    if ill:
+        parts.append(f"repair the node ({', '.join(ill)}); such a taint should never be tolerated")
+    return " and ".join(parts)
 
 
 def _rejects(plugin: str, step: Step, diagnosis: PodDiagnosis, trial: Trial, node: str) -> bool:
