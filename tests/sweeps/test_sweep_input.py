@@ -106,6 +106,26 @@ def test_pending_pods_wait_until_the_requested_time(folder: Path) -> None:
     assert run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))[0].score == 7200
 
 
+@pytest.mark.parametrize(
+    ("annotation", "want"),
+    [
+        pytest.param("annotations: {bayplan.io/run-time: 1h}", (2.0, 0.25), id="until all pods have ended"),
+        pytest.param("annotations: {}", (4.0, 0.1875), id="until the requested time if a pod runs on"),
+    ],
+)
+def test_cost_and_utilisation_count_as_long_as_pods_run(
+    folder: Path, annotation: str, want: tuple[float, float]
+) -> None:
+    text = CLUSTER.replace("annotations: {bayplan.io/run-time: 1h}", annotation, 1).rpartition("---\n")[0]
+    (folder / "cluster.yaml").write_text(text)
+    text = "paths: [cluster.yaml]\nuntil: 2h\nobjective: cost\nparameters: {percentageOfNodesToScore: [100]}\n"
+    (folder / "sweep.yaml").write_text(text)
+    plan = read_plan(folder / "sweep.yaml")
+    run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))
+    (row,) = rows(folder / "out")
+    assert (row["cost"], row["utilisation"]) == want
+
+
 def test_results_of_other_input_are_refused(plan: SweepPlan, folder: Path) -> None:
     first = run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))
     (folder / "cluster.yaml").write_text(CLUSTER.replace('cpu: "4"', 'cpu: "3"'))

@@ -70,18 +70,17 @@ def figures_of(result: SimulationResult, facts: RunFacts, until_ns: int | None =
     Args:
         result: the run.
         facts: its facts.
-        until_ns: the virtual time to simulate; None for no limit. A run ends earlier if nothing can happen any more, but
-            pending pods wait until this time; otherwise the run in which the fewest pods get a node would have the
-            shortest waiting time.
+        until_ns: the virtual time to simulate; None for no limit.
     """
-    end_ns = max(result.end_ns, result.start_ns + (until_ns or 0))
+    end_ns = _end_ns(result, until_ns)
     waits = sorted(
         (pod.bound_ns if pod.bound_ns is not None else pod.ended_ns or end_ns) - pod.arrived_ns
         for pod in result.pods
         if not pod.imported
     )
+    rest = (end_ns - result.end_ns) / max(end_ns - result.start_ns, 1)  # The share of time after the run.
     used = [
-        row.mean_share
+        row.mean_share + rest * (row.share - row.mean_share)
         for row in facts.utilisation
         if row.zone is None and row.peak_requested and row.resource != "pods"
     ]
@@ -91,7 +90,7 @@ def figures_of(result: SimulationResult, facts: RunFacts, until_ns: int | None =
         "p95_wait_s": percentile(waits, 95) / SECOND_NS if waits else 0.0,
         "utilisation": float(np.mean(used)) if used else 0.0,
         "fragmentation": float(np.mean(lost)) if lost else 0.0,
-        "cost": _cost(result),
+        "cost": _cost(result, end_ns),
         "evictions": float(facts.pods.evicted),
         "moves": float(sum(pod.fate is PodFate.DELETED and pod.bound_ns is not None for pod in result.pods)),
         "descheduled": float(facts.descheduled),
@@ -104,10 +103,25 @@ def figures_of(result: SimulationResult, facts: RunFacts, until_ns: int | None =
     }
 
 
-def _cost(result: SimulationResult) -> float:
+def _end_ns(result: SimulationResult, until_ns: int | None) -> int:
+    """Return the time up to which figures count.
+
+    A run ends when nothing can happen any more, even before `until_ns`. If pods other than those of DaemonSets are left,
+    they wait or run on until that time: otherwise, the run in which the fewest pods get a node would have the shortest
+    waiting time, and the one that ends first the lowest cost.
+    """
+    left = (PodFate.PLACED, PodFate.PENDING, PodFate.GATED, PodFate.UNATTENDED)
+    if until_ns is None or not any(
+        pod.fate in left and not pod.workload.startswith("DaemonSet ") for pod in result.pods
+    ):
+        return result.end_ns
+    return max(result.end_ns, result.start_ns + until_ns)
+
+
+def _cost(result: SimulationResult, end_ns: int) -> float:
     total, costs = 0.0, () if result.scaling is None else result.scaling.costs
     for node in result.nodes:
         price = lifetime_price(node, costs)
-        end_ns = node.removed_ns if node.removed_ns is not None else result.end_ns
-        total += (1.0 if price is None else price) * (end_ns - node.added_ns) / HOUR_NS
+        gone_ns = node.removed_ns if node.removed_ns is not None else end_ns
+        total += (1.0 if price is None else price) * (gone_ns - node.added_ns) / HOUR_NS
     return total
