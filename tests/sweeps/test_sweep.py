@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gc
 import itertools
+import os
+import signal
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
@@ -30,6 +33,7 @@ from bayplan.sweeps.trials import (
     trial_configuration,
     trial_setup,
 )
+from tests.apiserver.serving import wait_until
 from tests.sweeps.conftest import CLUSTER, PACKED, SPREAD, STRATEGY, SWEEP, rows
 
 
@@ -390,3 +394,22 @@ def test_a_missing_package_is_reported_with_its_install_command(
     monkeypatch.setitem(sys.modules, package, None)
     assert main(["sweep", str(folder / "sweep.yaml"), "--out", str(folder / "out"), *options]) == 2
     assert f"pip install 'bayplan[{package}]'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("number", "want"),
+    [pytest.param(signal.SIGINT, 130, id="Ctrl-C"), pytest.param(signal.SIGTERM, 143, id="SIGTERM")],
+)
+def test_an_interrupted_sweep_ends_its_workers_without_tracebacks(folder: Path, number: int, want: int) -> None:
+    (folder / "sweep.yaml").write_text(SWEEP.replace("[1, 2]", f"{list(range(10_000))}"))
+    command = [sys.executable, "-m", "bayplan", "sweep", "sweep.yaml", "--out", "out", "--workers", "2"]
+    journal = folder / "out" / JOURNAL
+    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        wait_until(journal.exists)
+        # A terminal sends Ctrl-C to all processes of the group, but kill ends only the given process.
+        (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
+        _, printed = process.communicate(timeout=60)
+    assert process.returncode == want
+    assert "Traceback" not in printed
+    assert ("run the same command again" in printed) == (number == signal.SIGINT)
+    assert len(rows(folder / "out")) == len(journal.read_text().splitlines())

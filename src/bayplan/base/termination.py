@@ -10,14 +10,14 @@ from types import FrameType
 
 
 @contextlib.contextmanager
-def exit_on_sigterm() -> Iterator[None]:
-    """Make SIGTERM end the program with code 0 after its cleanup, unless a server handles the signal."""
+def exit_on_sigterm(code: int = 0) -> Iterator[None]:
+    """Make SIGTERM end the program with an exit code after its cleanup, unless a server handles the signal."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def end(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(0)
+        raise SystemExit(code)
 
     previous = signal.signal(signal.SIGTERM, end)
     try:

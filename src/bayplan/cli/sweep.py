@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
@@ -12,6 +13,7 @@ import typer
 from rich.console import Console
 
 from bayplan.base.extras import named_extras
+from bayplan.base.termination import exit_on_sigterm
 
 if TYPE_CHECKING:
     from bayplan.sweeps.sweep import Candidate
@@ -76,8 +78,14 @@ def sweep(
 
     given = {"objective": objective or None, "search": search or None, "trials": trials or None}
     plan = read_plan(file, **given)
-    with _progress_bar() as progress:
-        found = run_sweep(plan, out, lambda: make_executor(executor, plan, workers=workers, address=address), progress)
+    try:
+        with exit_on_sigterm(128 + signal.SIGTERM), _progress_bar() as progress:
+            found = run_sweep(
+                plan, out, lambda: make_executor(executor, plan, workers=workers, address=address), progress
+            )
+    except KeyboardInterrupt:
+        typer.echo("interrupted; to continue, run the same command again", err=True)
+        raise typer.Exit(128 + signal.SIGINT) from None
     goal = OBJECTIVES[plan.objective]
     seeds = f"mean of {len(plan.seeds)} seeds" if len(plan.seeds) > 1 else f"seed {plan.seeds[0]}"
     typer.echo(f"{plan.objective} ({goal.text}), {'highest' if goal.maximise else 'lowest'} first; {seeds}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import signal
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
@@ -52,8 +53,10 @@ _worker: tuple[SweepPlan, SharedInput] | None = None
 
 
 def _start_worker(plan: SweepPlan) -> None:
-    """Read the input, unless this worker inherited it from a fork."""
+    """Leave Ctrl-C to the parent, which ends its workers, and read the input, unless this worker inherited it from a fork."""
     global _worker
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if _worker is None:
         _worker = plan, read_shared_input(plan)
 
