@@ -464,3 +464,16 @@ def test_added_nodes_replace_those_that_a_later_change_selects() -> None:
 def test_new_pods_of_daemon_sets_name_their_workload() -> None:
     answer = what_if(cluster_of(*NODES, AGENT), [parse_change("add-nodes=1:cpu=2,memory=2Gi")])
     assert [(row.kind, row.workload) for row in answer.differences] == [("new", "daemonset/default/agent")]
+
+
+def test_applied_workloads_are_reported_as_without_effect_on_pods() -> None:
+    pod = {"metadata": {"labels": {"app": "new"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"replicas": 3, "selector": {"matchLabels": {"app": "new"}}, "template": pod}
+    metadata = {"name": "new", "namespace": "default"}
+    made = make_object({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
+    answer = what_if(cluster_of(*NODES, *WEB), [Change("apply", "new.yaml", objects=(made,))])
+    assert not answer.differences
+    assert (
+        "no controller acts on the applied deployment/default/new: its pods are neither created nor replaced"
+        in answer.assumptions
+    )

@@ -20,7 +20,7 @@ from bayplan.answers.node_groups import ZONE
 from bayplan.answers.node_shapes import daemon_models, parse_shape, parse_taint
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.trial import Trial
-from bayplan.answers.workloads import Found, find_workload
+from bayplan.answers.workloads import KINDS, Found, find_workload
 from bayplan.base.counted_nouns import format_count, is_or_are
 from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
@@ -400,6 +400,9 @@ def _apply(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effec
             effect.added[item.key] = change.target
         elif isinstance(item, Node) and cluster.get(Node, item.key) is None:
             effect.nodes_added[item.key] = None
+        elif type(item).__name__.lower() in KINDS:
+            label = f"{type(item).__name__.lower()}/{item.key}"
+            effect.notes[f"no controller acts on the applied {label}: its pods are neither created nor replaced"] = None
 
 
 def _count(what: str, text: str) -> int:
