@@ -16,6 +16,7 @@ from bayplan.base.extras import named_extras
 from bayplan.base.termination import exit_on_sigterm
 
 if TYPE_CHECKING:
+    from bayplan.sweeps.plan import SweepPlan
     from bayplan.sweeps.sweep import Candidate
 
 MAX_ERRORS = 5
@@ -71,7 +72,6 @@ def sweep(
     with named_extras():
         from bayplan.base.counted_nouns import format_count, plural
         from bayplan.sweeps.executors import make_executor
-        from bayplan.sweeps.objectives import OBJECTIVES
         from bayplan.sweeps.plan import read_plan
         from bayplan.sweeps.saving import save_results
         from bayplan.sweeps.sweep import distinct, run_sweep
@@ -86,18 +86,9 @@ def sweep(
     except KeyboardInterrupt:
         typer.echo("interrupted; to continue, run the same command again", err=True)
         raise typer.Exit(128 + signal.SIGINT) from None
-    goal = OBJECTIVES[plan.objective]
-    seeds = f"mean of {len(plan.seeds)} seeds" if len(plan.seeds) > 1 else f"seed {plan.seeds[0]}"
-    typer.echo(f"{plan.objective} ({goal.text}), {'highest' if goal.maximise else 'lowest'} first; {seeds}")
     sets = distinct(found)
     scored = [candidate for candidate in sets if candidate.score is not None]
-    for candidate in scored[:best]:
-        typer.echo(f"  {goal.format_score(candidate.score or 0.0):>12}  {_parameters_text(candidate)}")
-    if len(scored) > best:
-        typer.echo(f"  and {format_count(len(scored) - best, 'more set')} (--best)")
-    if len(scored) == len(sets) > 1 and len({candidate.score for candidate in scored}) == 1:
-        typer.echo("  All sets have the same score: these parameters do not change this objective here.")
-    _print_failed([candidate for candidate in sets if candidate.score is None])
+    _print_best(plan, sets, best)
     typer.echo(f"{out / 'trials.parquet'}: {format_count(len(found) * len(plan.seeds), 'trial')}")
     if not scored:
         raise typer.Exit(1)
@@ -106,6 +97,24 @@ def sweep(
             saved = list(save_results(plan, out, scored[:save], progress))
         directories = plural("result directory", len(saved))
         typer.echo(f"{out / 'results'}: {len(saved):,} {directories}; try bayplan report {out}")
+
+
+def _print_best(plan: SweepPlan, sets: Sequence[Candidate], best: int) -> None:
+    """Print the objective, the best parameter sets with their scores, and the errors of those that failed."""
+    from bayplan.base.counted_nouns import format_count
+    from bayplan.sweeps.objectives import OBJECTIVES
+
+    goal = OBJECTIVES[plan.objective]
+    scored = [candidate for candidate in sets if candidate.score is not None]
+    seeds = f"mean of {len(plan.seeds)} seeds" if len(plan.seeds) > 1 else f"seed {plan.seeds[0]}"
+    typer.echo(f"{plan.objective} ({goal.text}), {'highest' if goal.maximise else 'lowest'} first; {seeds}")
+    for candidate in scored[:best]:
+        typer.echo(f"  {goal.format_score(candidate.score or 0.0):>12}  {_parameters_text(candidate)}")
+    if len(scored) > best:
+        typer.echo(f"  and {format_count(len(scored) - best, 'more set')} (--best)")
+    if len(scored) == len(sets) > 1 and len({candidate.score for candidate in scored}) == 1:
+        typer.echo("  All sets have the same score: these parameters do not change this objective here.")
+    _print_failed([candidate for candidate in sets if candidate.score is None])
 
 
 def _print_failed(failed: Sequence[Candidate]) -> None:
