@@ -103,3 +103,12 @@ def test_keyed_lists_of_custom_resources_reject_missing_and_duplicate_keys() -> 
     )
     want = f'.items: element 0: {OMITS} ["id"] (and doesn\'t have default values for any key fields)'
     assert configuration_problem("", kind, {"items": [{}]}) == want
+
+
+def test_a_key_that_go_always_writes_is_empty_by_default() -> None:
+    hook: dict[str, object] = {"name": "a.b.c", "matchConditions": [{"expression": "true"}, {"expression": "false"}]}
+    kind = "io.k8s.api.admissionregistration.v1.ValidatingWebhookConfiguration"
+
+    problem = configuration_problem(kind, field_type(kind), {"webhooks": [hook]})
+
+    assert problem == '.webhooks[name="a.b.c"].matchConditions: duplicate entries for key [name=""]'

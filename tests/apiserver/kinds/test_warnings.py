@@ -164,3 +164,25 @@ def test_the_old_ingress_class_is_only_reported_without_the_new_one(name: str | 
     spec |= {"ingressClassName": name} if name else {}
     body = {"metadata": {"name": "i", "annotations": {"kubernetes.io/ingress.class": "nginx"}}, "spec": spec}
     assert len(_warnings("POST", "/apis/networking.k8s.io/v1/namespaces/default/ingresses", body)) == count
+
+
+def test_an_update_of_a_stateful_set_names_the_spec_of_its_claims() -> None:
+    client, path = Client(), "/apis/apps/v1/namespaces/default/statefulsets"
+    claim = {
+        "metadata": {"name": "v"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1m"}}},
+    }
+    spec = {
+        "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+        "volumeClaimTemplates": [claim],
+    }
+    text = 'fractional byte value "1m" is invalid, must be an integer'
+
+    assert _warnings("POST", path, {"metadata": {"name": "s"}, "spec": spec}, client) == [
+        f"spec.volumeClaimTemplates[0].resources.requests[storage]: {text}"
+    ]
+    labels = client.patch(f"{path}/s", {"metadata": {"labels": {"x": "y"}}})
+    assert [value for name, value in labels.headers if name == "warning"] == [
+        f'299 - "spec.volumeClaimTemplates[0].Spec.resources.requests[storage]: {text}"'.replace('"1m"', '\\"1m\\"')
+    ]

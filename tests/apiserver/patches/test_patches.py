@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from bayplan.apiserver.patches.json_patch import JsonPatchError, json_patch, merge_patch
+from bayplan.apiserver.patches.json_patch import JsonPatchError, check_spelling, json_patch, merge_patch
 from bayplan.apiserver.patches.key_order import opened_by_operations
 from bayplan.apiserver.patches.strategic import StrategicPatchError, strategic_merge
 
@@ -98,6 +100,31 @@ def test_operations_that_are_performed_for_the_order_of_keys_give_the_same_docum
 def test_invalid_json_patch_operations_are_refused(operation: Document) -> None:
     with pytest.raises(JsonPatchError):
         json_patch({"a": [1, 2]}, [operation])
+
+
+@pytest.mark.parametrize(
+    ("patch", "passes"),
+    [
+        pytest.param('[{"op":"test","path":"/a","value":"<"}]', False, id="a text that Go escapes"),
+        pytest.param('[{"op":"test","path":"/a","value":"\\u003c"}]', True, id="the same escape"),
+        pytest.param('[{"op":"test","path":"/b","value":"\\u0062"}]', False, id="an escape of a plain letter"),
+        pytest.param(
+            '[{"op":"add","path":"/a","value":"<"},{"op":"test","path":"/a","value":"<"}]',
+            True,
+            id="a text of the patch",
+        ),
+        pytest.param('[{"op":"add","path":"/c","value":"<"}]', True, id="no test"),
+    ],
+)
+def test_tests_of_a_json_patch_compare_the_spelling_of_texts(patch: str, passes: bool) -> None:
+    document, operations = {"a": "<", "b": "b"}, json.loads(patch)
+    json_patch(document, operations)
+
+    if passes:
+        check_spelling(document, operations, patch.encode())
+    else:
+        with pytest.raises(JsonPatchError):
+            check_spelling(document, operations, patch.encode())
 
 
 def test_merge_patch_replaces_values_and_removes_nulls() -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from bayplan.apiserver.model.errors import ApiError
 from bayplan.apiserver.rest.listing import decode_continue, encode_continue
+from tests.apiserver.client import Client
 
 
 @pytest.mark.parametrize(
@@ -27,3 +28,10 @@ def test_line_breaks_are_ignored() -> None:
     token = encode_continue(5, "a/b")
 
     assert decode_continue(f"{token[:5]}\n{token[5:]}") == decode_continue(token)
+
+
+def test_a_token_with_a_revision_of_the_future_is_refused() -> None:
+    found = Client().get(f"/api/v1/configmaps?limit=2&continue={encode_continue(99999999, 'a/b')}")
+
+    assert found.status == 504
+    assert str(found.at("message")).startswith("Timeout: Too large resource version: 99999999, current: ")

@@ -398,3 +398,18 @@ def test_only_a_dry_run_of_an_update_shows_the_self_link(query: str, want: str |
     client.post("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "a"}})
     path = f"/api/v1/namespaces/default/configmaps/a{query}"
     assert client.call("PUT", path, {"metadata": {"name": "a", "selfLink": "x"}}).at("metadata.selfLink") == want
+
+
+def test_a_metadata_change_is_checked_between_the_rules_of_a_runtime_class(client: Client) -> None:
+    path = "/apis/node.k8s.io/v1/runtimeclasses"
+    client.post(path, {"metadata": {"name": "r"}, "handler": "h"})
+
+    found = client.patch(f"{path}/r", {"handler": "A", "metadata": {"annotations": {"a b": "c"}}})
+
+    causes = cast("list[Document]", found.at("details.causes"))
+    assert [each["field"] for each in causes] == [
+        *["metadata.annotations"] * 3,
+        "handler",
+        "metadata.annotations",
+        "handler",
+    ]

@@ -125,7 +125,12 @@ def _list_type(facts: FieldFacts, element: FieldType, *, outermost: bool) -> Fie
 
 
 def _defaults(facts: TypeFacts | None, keys: tuple[str, ...]) -> dict[str, object]:
-    if facts is None:
-        return {}
-    fields = {key: facts.fields[key] for key in keys if key in facts.fields}
-    return {key: field.default for key, field in fields.items() if field.default is not msgspec.UNSET}
+    found: dict[str, object] = {}
+    for key in keys:
+        field = facts.fields.get(key) if facts is not None else None
+        if field is not None and field.default is not msgspec.UNSET:
+            found[key] = field.default
+        elif field is not None and field.required and field.type == "string":
+            # The default of a text that Go always writes: the facts contain the defaults of some groups only.
+            found[key] = ""
+    return found

@@ -9,7 +9,6 @@ Source: https://kubernetes.io/docs/reference/using-api/server-side-apply/
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from typing import TypeAlias, cast
 
@@ -17,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bayplan.apiserver.fields.compare import Comparison, KeylessItemError, compare, fields_of, lists_with_empties
+from bayplan.apiserver.fields.elements import element_text
 from bayplan.apiserver.fields.field_set import LEAF_NODE, Node, difference, intersection, paths, union, without
 from bayplan.apiserver.fields.field_type import FieldType
 from bayplan.apiserver.fields.merging import merge, remove, with_named_fields
@@ -29,8 +29,6 @@ MAX_UPDATE_MANAGERS = 10
 _OLD_UPDATES = "ancient-changes"
 BEFORE_FIRST_APPLY = "before-first-apply"
 """The manager of everything in an object that is applied for the first time and has no managers yet."""
-
-_INDEX = re.compile(r"[+-]?[0-9]+")
 
 _HEAD = {"f:apiVersion", "f:kind"}
 """Fields of a configuration that stored objects lack, so they do not count as a change."""
@@ -198,27 +196,8 @@ def _checked_node(value: object, name: str = "") -> Node:
         return LEAF_NODE
     if not isinstance(value, dict):
         raise TypeError(value)
-    return {key: _checked_node(child, key) for key, child in value.items() if _is_element(key)}
-
-
-def _is_element(key: str) -> bool:
-    """Return whether the key of a field set has a known type.
-
-    Raises:
-        ValueError: its value does not fit the type.
-    """
-    kind, colon, rest = key.partition(":")
-    if key == ".":
-        return True
-    if len(kind) != 1 or not colon:
-        raise ValueError(key)
-    if kind == "i" and not _INDEX.fullmatch(rest):
-        raise ValueError(key)
-    if kind in ("k", "v"):
-        found = json.loads(rest)
-        if kind == "k" and not isinstance(found, dict | None):
-            raise ValueError(key)
-    return kind in ("f", "i", "k", "v")
+    elements = {element_text(key): child for key, child in value.items()}
+    return {key: _checked_node(child, key) for key, child in elements.items() if key}
 
 
 def encode(managers: Managers) -> list[object]:

@@ -65,6 +65,10 @@ def object_warnings(table: str, document: Document, before: Document | None) -> 
         document: the object in the stored version.
         before: the previous object, None for a create. Workloads only get warnings when their generation has changed.
     """
+    if before is not None and table == "apps/statefulsets":
+        is_changed = _generation(document) != _generation(before)
+        template = template_warnings(part(document, "spec", "template"), "spec.template.") if is_changed else []
+        return template + list(_stateful_set(document, ".Spec"))
     if before is not None and table in _TEMPLATES and _generation(document) == _generation(before):
         return []
     if before is not None and table == "serviceaccounts" and _ENFORCED in part(before, "metadata", "annotations"):
@@ -114,10 +118,11 @@ def _named_by_pods(document: Document) -> Iterator[str]:
         yield f"metadata.name: {text}: [{' '.join(problems)}]"
 
 
-def _stateful_set(document: Document) -> Iterator[str]:
+def _stateful_set(document: Document, below: str = "") -> Iterator[str]:
+    """Yield the warnings about a StatefulSet. `below`: what upstream adds to the paths of claims in an update."""
     spec = part(document, "spec")
     for index, claim in enumerate(parts(spec, "volumeClaimTemplates")):
-        yield from _claim_spec(part(claim, "spec"), f"spec.volumeClaimTemplates[{index}]")
+        yield from _claim_spec(part(claim, "spec"), f"spec.volumeClaimTemplates[{index}]{below}")
     limit = spec.get("revisionHistoryLimit")
     if isinstance(limit, int) and limit < 0:
         text = "a negative value retains all historical revisions; a value >= 0 is recommended"
@@ -205,8 +210,8 @@ def _network(text: str, field: str) -> Iterator[str]:
 
 
 def _claim_spec(spec: Document, field: str) -> Iterator[str]:
-    requests = part(spec, "resources", "requests")
-    yield from byte_warnings(requests, f"{field}.resources.requests", ("storage",))
+    for name in ("requests", "limits"):
+        yield from byte_warnings(part(spec, "resources", name), f"{field}.resources.{name}", ("storage",))
 
 
 def _beta_class(document: Document) -> Iterator[str]:

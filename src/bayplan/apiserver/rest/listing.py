@@ -171,6 +171,8 @@ def list_items(backend: Backend, info: RequestInfo, options: ListOptions, chosen
         namespace = info.namespace
         at, start = decode_continue(options.continue_token)
         revision = backend.store.revision if at < 0 else at
+        if revision > backend.store.revision:
+            raise too_large(revision, backend.store.revision)
     else:
         revision = _revision(backend, options)
     try:

@@ -27,7 +27,7 @@ from bayplan.apiserver.model.errors import (
 )
 from bayplan.apiserver.model.object_meta import drop_repeated_owners, shown
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
-from bayplan.apiserver.patches.json_patch import MAX_OPERATIONS, JsonPatchError, json_patch, merge_patch
+from bayplan.apiserver.patches.json_patch import MAX_OPERATIONS, JsonPatchError, check_spelling, json_patch, merge_patch
 from bayplan.apiserver.patches.key_order import in_go_order, opened_by_merge, opened_by_operations
 from bayplan.apiserver.patches.older_versions import of_older_version
 from bayplan.apiserver.patches.quoting import as_quoted
@@ -319,7 +319,9 @@ def _json_patched(whole: Document, body: bytes) -> tuple[object, list[str]]:
         if name not in _OPERATION_FIELDS
     ]
     try:
-        return json_patch(whole, operations), [f"json patch {each}" for each in (*problems, *unknown)]
+        found = json_patch(whole, operations)
+        check_spelling(whole, operations, body)
+        return found, [f"json patch {each}" for each in (*problems, *unknown)]
     except JsonPatchError as problem:
         raise ApiError(422, _REJECTED, details={}) from problem
 

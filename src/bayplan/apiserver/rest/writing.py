@@ -39,6 +39,7 @@ from bayplan.apiserver.rest.hooks import begin_hooks, check_hooks, mutated
 from bayplan.apiserver.rest.quota_usage import charge
 from bayplan.apiserver.rest.sameness import deletes_now, is_same
 from bayplan.apiserver.store.item import Item
+from bayplan.apiserver.validation.engine import CHANGED_METADATA
 from bayplan.base.plain_data import Document, part
 from bayplan.objects.selectors import quote
 
@@ -416,13 +417,7 @@ def change(
     if not options.dry_run:
         # Upstream removes this field when it stores the object.
         metadata.pop("selfLink", None)
-    causes = check_metadata(metadata, resource.namespaced, "path")
-    causes += _metadata_causes(strategy, context, metadata, metadata_before)
-    if is_status:
-        causes += strategy.validate_status(context, stored, before)
-    else:
-        causes += strategy.validate_update(context, stored, before)
-    raise_invalid(resource, {"name": info.name}, causes)
+    raise_invalid(resource, {"name": info.name}, _causes_of_change(strategy, context, stored, before))
     warnings = strategy.status_warnings(stored) if is_status else []
     warnings += [] if info.subresource else strategy.warnings(context, stored, before)
     try:
@@ -462,19 +457,24 @@ def _store_change(
     return Written(new, backend.put(resource, new), False, warnings)
 
 
-def _metadata_causes(strategy: Strategy, context: Context, metadata: Document, before: Document) -> list[Cause]:
-    """Return the errors of a metadata change.
+def _causes_of_change(strategy: Strategy, context: Context, new: Document, old: Document) -> list[Cause]:
+    """Return the errors of an update.
 
-    Kinds repeat the check as upstream does, so errors can occur several times.
+    Kinds repeat the checks of metadata as upstream does, so errors can occur several times.
     """
-    resource = context.resource
-    updates = check_metadata_update(metadata, before)
-    causes, standard = list(updates), _wants_standard_finalizers(resource)
+    resource, metadata = context.resource, part(new, "metadata")
+    updates, standard = check_metadata_update(metadata, part(old, "metadata")), _wants_standard_finalizers(resource)
+    changes = updates + (check_standard_finalizers(metadata) if standard else [])
+    causes = check_metadata(metadata, resource.namespaced, "path") + updates
     for step in strategy.metadata_steps(context):
         if step == "change":
-            causes += updates + (check_standard_finalizers(metadata) if standard else [])
+            causes += changes
         else:
             causes += check_metadata(metadata, resource.namespaced, strategy.name_check, standard=standard)
+    is_status = context.subresource in ("status", APPROVAL)
+    validate = strategy.validate_status if is_status else strategy.validate_update
+    for cause in validate(context, new, old):
+        causes += changes if cause is CHANGED_METADATA else [cause]
     return causes
 
 

@@ -10,6 +10,7 @@ from bayplan.apiserver.validation.apps import template_labels
 from bayplan.apiserver.validation.cron import schedule_problem
 from bayplan.apiserver.validation.engine import (
     Causes,
+    changed_metadata,
     choice,
     field,
     go_value,
@@ -396,6 +397,7 @@ JOB = kind(
     _SELECTED_JOB,
     _highest_pod_name,
     after=[
+        changed_metadata,
         lambda new, _old, out: _SELECTED_JOB(new, "", out),
         _completions_stay,
         immutable("spec.selector", show=shown_as("*metav1.LabelSelector")),
@@ -407,7 +409,7 @@ JOB = kind(
         immutable("spec.successPolicy", show=shown_as("*batch.SuccessPolicy")),
     ],
     status=[job_status],
-    metadata=("object", "change"),
+    metadata=("object",),
 )
 
 # --- CronJob ----------------------------------------------------------------------------------------------------------

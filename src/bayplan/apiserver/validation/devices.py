@@ -18,6 +18,7 @@ from bayplan.apiserver.validation.engine import (
     Change,
     Rule,
     at_least,
+    changed_metadata,
     each,
     go_value,
     immutable,
@@ -305,7 +306,9 @@ def _template(template: Document, path: str, out: Causes) -> None:
     _claim(part(template, "spec", "spec"), "spec.spec", out)
 
 
-TEMPLATE = kind(_template, after=[_immutable_spec("resource.ResourceClaimTemplateSpec")], metadata=("object", "change"))
+TEMPLATE = kind(
+    _template, after=[changed_metadata, _immutable_spec("resource.ResourceClaimTemplateSpec")], metadata=("object",)
+)
 
 
 def _class(document: Document, path: str, out: Causes) -> None:

@@ -27,6 +27,8 @@ Condition: TypeAlias = Callable[[Document], bool]
 Problems: TypeAlias = Callable[[str], Sequence[str]]
 
 FIELD_IS_IMMUTABLE = "field is immutable"
+CHANGED_METADATA = Cause("", "", "")
+"""Stands for the errors of a metadata change."""
 
 
 @dataclass(frozen=True)
@@ -484,6 +486,11 @@ def forbid_change(path: str, detail: str) -> Change:
             out.append(forbidden_value(path, detail))
 
     return run
+
+
+def changed_metadata(_new: Document, _old: Document, out: Causes) -> None:
+    """Add the errors of a metadata change, for kinds that check it after their rules for a new object."""
+    out.append(CHANGED_METADATA)
 
 
 def for_update(rule: Rule) -> Change:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bayplan.apiserver.model.errors import invalid_value, not_supported, required
 from bayplan.apiserver.validation.engine import (
     Causes,
+    changed_metadata,
     each,
     field,
     forbidden_if,
@@ -291,8 +292,8 @@ _PARENT = table(
 )
 IP_ADDRESS = kind(
     inside("spec", need_set("parentRef"), optional("parentRef", _PARENT)),
-    after=[immutable("spec.parentRef", show=shown_as("*networking.ParentReference"))],
-    metadata=("object", "change"),
+    after=[changed_metadata, immutable("spec.parentRef", show=shown_as("*networking.ParentReference"))],
+    metadata=("object",),
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bayplan.apiserver.model.errors import Cause, duplicate, forbidden_value, invalid_value
 from bayplan.apiserver.validation.declared_features import declared_features
-from bayplan.apiserver.validation.engine import Causes, go_value, kind
+from bayplan.apiserver.validation.engine import Causes, changed_metadata, go_value, kind
 from bayplan.apiserver.validation.formats import cidr, parse_cidr
 from bayplan.apiserver.validation.internal_json import shown_as
 from bayplan.apiserver.validation.node_annotations import node_annotations
@@ -65,7 +65,7 @@ NODE = kind(
     _node_resources,
     declared_features,
     _pod_cidrs,
-    after=[_node_update],
+    after=[changed_metadata, _node_update],
     status=[_node_update, lambda new, _old, out: declared_features(new, "", out)],
-    metadata=("object", "change"),
+    metadata=("object",),
 )

@@ -7,9 +7,9 @@ from bayplan.apiserver.validation.conditions import conditions
 from bayplan.apiserver.validation.engine import (
     Causes,
     at_least,
+    changed_metadata,
     choice,
     field,
-    for_update,
     forbid_change,
     forbidden_if,
     immutable,
@@ -117,8 +117,8 @@ _COST_AND_PLACE = table(
 RUNTIME_CLASS = kind(
     need("handler", dns_label),
     _COST_AND_PLACE,
-    update=[for_update(need("handler", dns_label)), for_update(_COST_AND_PLACE), immutable("handler", zero="")],
-    metadata=("change", "object"),
+    after=[changed_metadata, immutable("handler", zero="")],
+    metadata=("object",),
 )
 
 # --- Lease ------------------------------------------------------------------------------------------------------------

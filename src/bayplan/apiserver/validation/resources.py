@@ -116,8 +116,9 @@ def basic_amount(amount: str, path: str) -> list[Cause]:
 
 
 def _huge_pages(name: str, amount: str, path: str, out: Causes) -> None:
-    size, quantity = Quantity.parse(name.removeprefix(_HUGE_PAGES) or "0"), amount_of(amount)
-    if size.value() <= 0 or quantity.value() % size.value() or quantity.value() < 0:
+    size = Quantity.parse(name.removeprefix(_HUGE_PAGES) or "0")
+    is_size = size.sign() > 0 and size.milli_value() % 1000 == 0 and size.value() != 0
+    if not is_size or amount_of(amount).value() % size.value():
         out.append(invalid_value(path, quote(amount), f"{amount} is not positive integer multiple of {name}"))
 
 

@@ -10,6 +10,7 @@ from bayplan.apiserver.validation.engine import (
     Rule,
     at_least,
     at_most,
+    changed_metadata,
     field,
     forbid_change,
     go_value,
@@ -105,10 +106,11 @@ STORAGE_CLASS = kind(
     field("volumeBindingMode", one_of("Immediate", "WaitForFirstConsumer")),
     _topologies,
     after=[
+        changed_metadata,
         immutable("parameters", show=_shown_map),
         *(immutable(name) for name in ("provisioner", "reclaimPolicy", "volumeBindingMode")),
     ],
-    metadata=("object", "change"),
+    metadata=("object",),
 )
 
 # --- CSINode, CSIDriver, CSIStorageCapacity ---------------------------------------------------------------------------
@@ -220,8 +222,8 @@ CSI_STORAGE_CAPACITY = kind(
     optional("nodeTopology", LABEL_SELECTOR),
     value("storageClassName", dns_subdomain),
     field("capacity", nonnegative_quantity),
-    after=[_topology_stays, immutable("storageClassName", zero="")],
-    metadata=("object", "change"),
+    after=[changed_metadata, _topology_stays, immutable("storageClassName", zero="")],
+    metadata=("object",),
 )
 
 # --- VolumeAttachment, VolumeAttributesClass --------------------------------------------------------------------------
