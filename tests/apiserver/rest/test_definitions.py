@@ -265,7 +265,7 @@ def test_replicas_that_a_scale_cannot_represent_are_refused(
         pytest.param(
             {"apiVersion": "v1"},
             422,
-            'Gadget.example.com "g" is invalid: spec.inner.kind: Required value: must not be empty',
+            'Gadget.example.com "g" is invalid: spec.inner.kind: Required value',
             id="no kind",
         ),
         pytest.param({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "x": 1}, 201, None, id="complete"),
@@ -407,3 +407,94 @@ def test_discovery_omits_writes_of_a_terminating_definition(client: Client) -> N
         "watch",
     ]
     assert client.patch(f"{path_of('v2')}/w", {"metadata": {"labels": {"a": "b"}}}, MERGE).status == 200
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        pytest.param({"a": 5}, ".spec.a: expected string, got &value.valueUnstructured{Value:5}", id="a number"),
+        pytest.param({"n": "5"}, ".spec.n: expected numeric (int or float), got string", id="a text"),
+        pytest.param({"on": 1}, ".spec.on: expected boolean, got &{1}", id="a number for a boolean"),
+        pytest.param({"tags": {"x": 1}}, ".spec.tags: expected list, got &{map[x:1]}", id="an object for a list"),
+        pytest.param({"more": {"x": "1"}}, ".spec.more.x: expected numeric (int or float), got string", id="in a map"),
+        pytest.param(
+            {"inner": {"metadata": {"labels": {"x": 1}}}},
+            ".spec.inner.metadata.labels.x: expected string, got &value.valueUnstructured{Value:1}",
+            id="embedded metadata",
+        ),
+    ],
+)
+def test_an_applied_custom_resource_has_the_types_of_its_schema(value: Document, problem: str) -> None:
+    client = typed_client()
+
+    found = client.patch("/apis/example.com/v1/gears/g?fieldManager=m", gear(value), APPLY)
+
+    text = "failed to create typed patch object (/g; example.com/v1, Kind=Gear): "
+    assert (found.status, found.at("message")) == (500, text + problem)
+
+
+def test_an_applied_null_stays_null_if_the_field_has_no_default() -> None:
+    client = typed_client()
+    path = "/apis/example.com/v1/gears/g"
+
+    assert (
+        client.patch(f"{path}?fieldManager=m", gear({"when": "2026-01-01T00:00:00Z", "d": None}), APPLY).status == 201
+    )
+    assert client.get(path).at("spec") == {"when": "2026-01-01T00:00:00Z", "d": "x"}
+    found = client.patch(f"{path}?fieldManager=m", gear({"a": None}), APPLY)
+    assert 'spec.a in body must be of type string: "null"' in str(found.at("message"))
+    assert client.patch(path, {"spec": {"a": None}}, MERGE).status == 200
+
+
+def test_a_number_in_place_of_a_text_with_a_format_is_named_by_its_format() -> None:
+    found = typed_client().post("/apis/example.com/v1/gears", gear({"when": 5}))
+
+    assert 'spec.when in body must be of type date-time: "int64"' in str(found.at("message"))
+
+
+def test_cells_of_texts_dates_and_conditions() -> None:
+    client = typed_client()
+    body = {**gear({"a": "b"}), "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+    client.post("/apis/example.com/v1/gears", body)
+
+    found = client.get("/apis/example.com/v1/gears/g", accept="application/json;as=Table;v=v1;g=meta.k8s.io")
+
+    assert found.at("rows.0.cells") == ["g", "True", "<invalid>", "Gear"]
+
+
+def gear(spec: Document) -> Document:
+    return {"apiVersion": "example.com/v1", "kind": "Gear", "metadata": {"name": "g"}, "spec": spec}
+
+
+def typed_client() -> Client:
+    properties = {
+        "a": TEXT,
+        "d": {**TEXT, "default": "x"},
+        "n": {"type": "integer"},
+        "on": {"type": "boolean"},
+        "when": {**TEXT, "format": "date-time"},
+        "tags": {"type": "array", "items": TEXT},
+        "more": {"type": "object", "additionalProperties": {"type": "number"}},
+        "inner": {
+            "type": "object",
+            "x-kubernetes-embedded-resource": True,
+            "x-kubernetes-preserve-unknown-fields": True,
+        },
+    }
+    status = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": properties}, "status": status}}
+    columns = [
+        {"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Ready')].status"},
+        {"name": "When", "type": "date", "jsonPath": ".spec.a"},
+        {"name": "Kind", "type": "string", "jsonPath": ".kind"},
+    ]
+    shown = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    spec = {
+        "group": "example.com",
+        "scope": "Cluster",
+        "names": {"plural": "gears", "kind": "Gear"},
+        "versions": [{**shown, "additionalPrinterColumns": columns}],
+    }
+    client = Client()
+    assert client.post(DEFINITIONS, {"metadata": {"name": "gears.example.com"}, "spec": spec}).status == 201
+    return client

@@ -17,6 +17,8 @@ Problems: TypeAlias = "list[str] | tuple[()]"
 _LEAF, _STRUCT, _MAP, _SET, _KEYED = Merge.LEAF, Merge.STRUCT, Merge.MAP, Merge.SET, Merge.KEYED_LIST
 _NONE: Problems = ()
 _NO_FIELDS: Mapping[str, PlacedField] = {}
+_WITH_METADATA = "io.k8s.api.core.v1.ConfigMap"
+_ANY = "&value.valueUnstructured"
 _TEXTS = ("string", "[]uint8")
 _QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 _NUMBERS = frozenset(("int32", "int64", "float64"))
@@ -29,12 +31,12 @@ def configuration_problem(type_name: str, kind: FieldType, config: dict[str, obj
     """Return structured merge's message about a configuration that does not fit its type, or an empty string.
 
     Args:
-        type_name: the name of the type in OpenAPI; empty for custom resources, for which only declared fields and list
-            items are checked.
+        type_name: the name of the type in OpenAPI; empty for custom resources, for which the schema is checked.
         kind: the merge type.
         config: the configuration.
     """
-    found = _struct(placed_fields(type_name), config, kind)
+    fields = placed_fields(type_name) if type_name else {"metadata": placed_fields(_WITH_METADATA)["metadata"]}
+    found = _struct(fields, config, kind)
     if len(found) < 2:
         return found[0] if found else ""
     return "\n  ".join(["errors:", *found])
@@ -59,6 +61,8 @@ def _struct(fields: Mapping[str, PlacedField], value: dict[str, object], kind: F
         field = fields.get(name)
         if field is not None:
             found = _typed(field, field.containers, item, inner)
+        elif inner.shape:
+            found = _shaped(item, inner)
         elif isinstance(item, dict | list) and (inner.merge is not _LEAF or inner.element is not None):
             found = _untyped(item, inner)
         else:
@@ -92,19 +96,33 @@ def _typed(field: PlacedField, containers: tuple[str, ...], value: object, kind:
         return _members(field, containers[1:], cast("dict[str, object]", value), kind)
     type_name = field.facts.type
     if type_name in _TEXTS:
-        if isinstance(value, str):
-            return _NONE
-        return [f": expected string, got &value.valueUnstructured{{Value:{_literal(value)}}}"]
+        return _of_shape("string", value)
     if type_name == "bool":
-        return _NONE if isinstance(value, bool) else [f": expected boolean, got &{{{_printed(value)}}}"]
+        return _of_shape("boolean", value)
     if type_name in _NUMBERS:
-        fits = isinstance(value, int | float) and not isinstance(value, bool)
-        return _NONE if fits else [f": expected numeric (int or float), got {_GO_TYPES[type(value)]}"]
+        return _of_shape("numeric", value)
     if type_name == _QUANTITY and isinstance(value, dict | list):
         return [f": expected any scalar, got &{{{_printed(value)}}}"]
     if isinstance(value, dict):
         return _struct(placed_fields(type_name), value, kind)
     return [f": expected map, got &{{{_printed(value)}}}"] if field.is_struct else _NONE
+
+
+def _of_shape(shape: str, value: object) -> Problems:
+    """Return the problem of a value that is not of a shape; see `FieldType.shape`."""
+    if shape == "string":
+        return _NONE if isinstance(value, str) else [f": expected string, got {_ANY}{{Value:{_literal(value)}}}"]
+    if shape == "numeric":
+        fits = isinstance(value, int | float) and not isinstance(value, bool)
+        return _NONE if fits else [f": expected numeric (int or float), got {_GO_TYPES[type(value)]}"]
+    fits = isinstance(value, {"boolean": bool, "map": dict, "list": list}[shape])
+    return _NONE if fits else [f": expected {shape}, got &{{{_printed(value)}}}"]
+
+
+def _shaped(value: object, kind: FieldType) -> Problems:
+    """Return the problems of a value in a custom resource."""
+    found = _of_shape(kind.shape, value)
+    return found if found or not isinstance(value, dict | list) else _untyped(value, kind)
 
 
 def _untyped(value: dict[str, object] | list[object], kind: FieldType) -> Problems:
@@ -119,6 +137,8 @@ def _inside(field: PlacedField | None, containers: tuple[str, ...], item: object
         return _NONE
     if field is not None:
         return _typed(field, containers, item, kind)
+    if kind.shape:
+        return _shaped(item, kind)
     return _untyped(item, kind) if isinstance(item, dict | list) else _NONE
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from bayplan.apiserver.codec.decode_error import DecodeError
 from bayplan.apiserver.codec.shape import shape_of
-from bayplan.apiserver.fields.field_type import LEAF, UNTYPED, FieldType, Merge, field_type
+from bayplan.apiserver.kinds.custom_types import object_type
 from bayplan.apiserver.kinds.default_functions import stored_versions
 from bayplan.apiserver.kinds.strategy import Context, Strategy, copy_part, raise_generation
 from bayplan.apiserver.model.errors import Cause, forbidden, invalid_value, too_large
@@ -64,11 +64,12 @@ def stop_serving(registry: ResourceRegistry, definition: Document) -> None:
 
 def _resource(group: str, spec: Document, names: Document, version: Document) -> tuple[Resource, list[ResourceFacts]]:
     plural, kind = str(names.get("plural")), str(names.get("kind"))
+    stored = next((str(each["name"]) for each in parts(spec, "versions") if each.get("storage")), "")
     namespaced = spec.get("scope") == "Namespaced"
     facts = ResourceFacts(
         plural, str(names.get("singular") or kind.lower()), namespaced, kind, _VERBS,
         short_names=tuple(texts(names, "shortNames")), categories=tuple(texts(names, "categories")),
-        storage_version_hash=_version_hash(group, str(version["name"]), kind) if version.get("storage") else "",
+        storage_version_hash=_version_hash(group, stored, kind),
     )  # fmt: skip
     subresources: dict[str, ResourceFacts] = {}
     declared = part(version, "subresources")
@@ -86,7 +87,7 @@ def _resource(group: str, spec: Document, names: Document, version: Document) ->
         namespaced=namespaced,
         facts=facts,
         table=f"{group}/{plural}",
-        fields=_object_type(schema),
+        fields=object_type(schema),
         subresources=subresources,
         custom=version,
         deprecation=_deprecation(group, spec, version, kind),
@@ -132,45 +133,15 @@ def _rules(schema: Document) -> SchemaRules | None:
     return schema_rules.SchemaRules(schema)
 
 
-def _object_type(schema: Document) -> FieldType:
-    """Return the merge type of a custom resource's objects, including the standard metadata."""
-    result = _field_type(schema) if schema else FieldType(Merge.STRUCT)
-    result.fields["apiVersion"] = result.fields["kind"] = LEAF
-    result.fields["metadata"] = field_type(_OBJECT_META)
-    return result
-
-
-def _field_type(schema: Document) -> FieldType:
-    """Return the merge type of the values that a structural schema describes."""
-    kind = schema.get("type")
-    if schema.get("x-kubernetes-map-type") == "atomic":
-        return FieldType(Merge.LEAF)
-    if kind == "object":
-        properties = part(schema, "properties")
-        result = FieldType(Merge.STRUCT if properties else Merge.MAP)
-        result.fields = {
-            name: _field_type(inner if isinstance(inner, dict) else {}) for name, inner in properties.items()
-        }
-        inner = schema.get("additionalProperties")
-        if isinstance(inner, dict):
-            result.element = _field_type(inner)
-        elif not properties or inner or schema.get(_PRESERVE):
-            result.element = UNTYPED
-        return result
-    if kind == "array":
-        how = schema.get("x-kubernetes-list-type")
-        result = FieldType({"map": Merge.KEYED_LIST, "set": Merge.SET}.get(str(how), Merge.LEAF))
-        result.is_list = True
-        result.element = _field_type(part(schema, "items"))
-        result.keys = tuple(sorted(texts(schema, "x-kubernetes-list-map-keys")))
-        return result
-    return UNTYPED if schema.get(_PRESERVE) or not kind else FieldType(Merge.LEAF)
-
-
-def prune(resource: Resource | None, value: Document) -> tuple[Document, list[str]]:
+def prune(resource: Resource | None, value: Document, *, keeps_nulls: bool = False) -> tuple[Document, list[str]]:
     """Return an object without unknown fields and with defaults, and the paths of the dropped fields.
 
     Without a schema, the object is returned unchanged.
+
+    Args:
+        resource: the resource.
+        value: the object.
+        keeps_nulls: whether to keep nulls of fields that are not nullable and have no default, as an apply does.
     """
     schema: Document = {}
     if resource is not None and resource.custom is not None:
@@ -179,7 +150,7 @@ def prune(resource: Resource | None, value: Document) -> tuple[Document, list[st
         return dict(value), []
     dropped: list[str] = []
     body = {name: item for name, item in value.items() if name not in _META_FIELDS}
-    pruned = _prune(schema, body, "", dropped, _Defaults())
+    pruned = _prune(schema, body, "", dropped, _Defaults(keeps_nulls=keeps_nulls))
     assert isinstance(pruned, dict)
     return {name: value[name] for name in _META_FIELDS if name in value} | pruned, dropped
 
@@ -221,11 +192,15 @@ MAX_DEFAULTS = 500_000
 
 
 class _Defaults:
-    """The properties with a default, determined once per schema, and the number of defaults that may still be set."""
+    """The properties with a default, determined once per schema, and the number of defaults that may still be set.
 
-    __slots__ = ("_known", "_left")
+    `keeps_nulls`: see `prune`.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_known", "_left", "keeps_nulls")
+
+    def __init__(self, *, keeps_nulls: bool = False) -> None:
+        self.keeps_nulls = keeps_nulls
         self._known: dict[int, list[tuple[str, Document]]] = {}
         self._left = MAX_DEFAULTS
 
@@ -263,9 +238,10 @@ def _prune(schema: Document, value: object, path: str, dropped: list[str], known
             here = f"{path}.{name}" if path else name
             inner = properties.get(name, more)
             if embedded and name in _META_FIELDS:
-                out[name] = _embedded_metadata(item, here, dropped) if name == "metadata" else item
+                out[name] = _embedded(name, item, here, dropped)
             elif isinstance(inner, dict):
-                if item is not None or inner.get("nullable") or not inner.get("type"):
+                kept = known.keeps_nulls and "default" not in inner
+                if item is not None or kept or inner.get("nullable") or not inner.get("type"):
                     out[name] = _prune(inner, item, here, dropped, known)
             elif inner is True or schema.get(_PRESERVE) or not schema:
                 out[name] = item
@@ -281,12 +257,14 @@ def _prune(schema: Document, value: object, path: str, dropped: list[str], known
     return value
 
 
-def _embedded_metadata(value: object, path: str, dropped: list[str]) -> object:
-    """Return the metadata of an embedded object without unknown fields.
+def _embedded(name: str, value: object, path: str, dropped: list[str]) -> object:
+    """Return the metadata, version or kind of an embedded object, the metadata without unknown fields.
 
     Raises:
         DecodeError: it cannot be decoded.
     """
+    if name != "metadata" and not isinstance(value, str):
+        raise DecodeError(f"{path}: Invalid value: {json.dumps(value)}: must be a string")
     if not isinstance(value, dict):
         return value
     shape = shape_of(_OBJECT_META)
@@ -428,7 +406,7 @@ def _at_path(document: Document, names: list[str], kind: type) -> tuple[object, 
             path = ".".join(names[: index + 1])
             text = f".{path} accessor error: {go_map(value)} is of the type {go_type(value)}, expected map[string]interface{{}}"
             return None, text
-        if value.get(name) is None:
+        if name not in value or (value[name] is None and index + 1 < len(names)):
             return None, ""
         value = value[name]
     if isinstance(value, kind) and not isinstance(value, bool):

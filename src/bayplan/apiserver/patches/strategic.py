@@ -9,8 +9,10 @@ https://github.com/kubernetes/community/blob/master/contributors/devel/sig-api-m
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TypeAlias, cast
 
+from bayplan.base.go_text.json import shortest_text
 from bayplan.base.plain_data import Document
 from bayplan.formats.schema import FieldFacts, TypeFacts, schema
 
@@ -30,7 +32,11 @@ def go_map(value: object) -> str:
         return f"[{' '.join(go_map(item) for item in value)}]"
     if value is None:
         return "<nil>"
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int) and 63 < value.bit_length() < 1024:
+        value = float(value)  # Go decodes whole numbers beyond 64 bits as floats.
+    return shortest_text(value) if isinstance(value, float) and isfinite(value) else str(value)
 
 
 class StrategicPatchError(ValueError):

@@ -399,13 +399,8 @@ def read_value(target: Target, value: Document, duplicates: list[str], validatio
     """
     problems = [] if validation == "Ignore" else [*duplicates]
     if not target.type_name:
-        document, unknown = prune(target.resource, cast("Document", _go_numbers(value)))
-        metadata = part(document, "metadata")
-        document["metadata"] = shape_of(_METADATA).read(document.get("metadata") or {})
-        if validation != "Ignore":
-            unknown += [f"metadata.{path}" for path in shape_of(_METADATA).unknown_fields(metadata)]
-            problems += [f'unknown field "{path}"' for path in sorted(unknown)]
-        return document, problems
+        document, unknown = read_custom(target, value, validation)
+        return document, problems + unknown
     if target.type_name == _POD:
         remembered = _pod_with_cached_spec(value)
         if remembered is not None:
@@ -425,6 +420,26 @@ def read_value(target: Target, value: Document, duplicates: list[str], validatio
     if target.type_name == _SECRET:
         fold_string_data(document)
     return document, problems
+
+
+def read_custom(
+    target: Target, value: Document, validation: str, *, keeps_nulls: bool = False
+) -> tuple[Document, list[str]]:
+    """Return the custom resource in a JSON value, and the errors of strict validation about unknown fields.
+
+    Args:
+        target: the type.
+        value: the JSON value.
+        validation: "Ignore", "Warn" or "Strict".
+        keeps_nulls: whether to keep nulls of fields that are not nullable and have no default.
+    """
+    document, unknown = prune(target.resource, cast("Document", _go_numbers(value)), keeps_nulls=keeps_nulls)
+    metadata = part(document, "metadata")
+    document["metadata"] = shape_of(_METADATA).read(document.get("metadata") or {})
+    if validation == "Ignore":
+        return document, []
+    unknown += [f"metadata.{path}" for path in shape_of(_METADATA).unknown_fields(metadata)]
+    return document, [f'unknown field "{path}"' for path in sorted(unknown)]
 
 
 def fold_string_data(secret: Document) -> None:

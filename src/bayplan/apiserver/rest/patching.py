@@ -38,6 +38,7 @@ from bayplan.apiserver.rest.decoding import (
     Target,
     kind_problem,
     of_version,
+    read_custom,
     read_value,
     target_of,
     wrong_custom_type,
@@ -269,6 +270,14 @@ def _read_wrapped(
         raise
 
 
+def _read_applied(target: Target, value: Document, validation: str) -> tuple[Document, list[str]]:
+    """Return the object that an apply results in; see `read_value`."""
+    if target.type_name:
+        return _read_wrapped(target, value, [], validation)
+    # The fields of custom resources were checked before.
+    return read_custom(target, value, "Ignore", keeps_nulls=True)
+
+
 def _unfit(given: str, why: str) -> ApiError:
     return invalid("", "", "", [Cause("FieldValueInvalid", f"Invalid value: {quote(given)}: {why}", "patch")])
 
@@ -363,7 +372,7 @@ def _apply(backend: Backend, info: RequestInfo, request: Request, options: Write
         unchanged = {**managed.bare(old), **head}
         merged = unchanged if {**merged, **head} == unchanged else raw_values.rewritten(places, merged)
     try:
-        new, warnings = _read_wrapped(target_of(resource), merged, [], options.validation)
+        new, warnings = _read_applied(target_of(resource), merged, options.validation)
     except DecodeError as problem:
         identity = _identity(target_of(resource), config)
         kind = identity.partition("; ")[2]

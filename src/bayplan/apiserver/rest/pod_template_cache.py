@@ -418,7 +418,10 @@ def _read_amounts(sent: bytes) -> _Amounts | None:
     None is returned for invalid resources, fields other than limits and requests, empty or null values, repeated keys,
     and amounts that cause a warning.
     """
-    value = _decode(sent)
+    try:
+        value = _decode(sent)
+    except msgspec.ValidationError:  # A number that exceeds a float64.
+        return None
     if type(value) is not dict or not value or not value.keys() <= _AMOUNTS:
         return None
     if _encode(value).count(b":") != sent.count(b":"):

@@ -11,7 +11,7 @@ import msgspec
 from bayplan.apiserver.codec.protobuf_encoding import encode_event, encode_object
 from bayplan.apiserver.codec.yaml_encoding import encode_yaml
 from bayplan.apiserver.kinds.conversion import is_renamed
-from bayplan.apiserver.model.errors import ApiError, bad_request
+from bayplan.apiserver.model.errors import ApiError, bad_request, internal
 from bayplan.apiserver.model.requests import RequestInfo
 from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest.backend import Backend, decode_item
@@ -94,8 +94,12 @@ def reject_list_form(resource: Resource, form: Form) -> None:
 
 def _not_acceptable(resource: Resource, form: Form, what: str, suffix: str) -> ApiError:
     """Return the error 406 of a request for a list kind that gets one object, or vice versa."""
-    package = internal_package(resource.group, resource.kind)
-    text = f"you requested {form.wanted}, but the requested object is {what} (*{package}.{resource.kind}{suffix})"
+    go_type = f"{internal_package(resource.group, resource.kind)}.{resource.kind}{suffix}"
+    if resource.custom is not None:
+        if not suffix:
+            return internal("content is not a list")
+        go_type = "unstructured.UnstructuredList"
+    text = f"you requested {form.wanted}, but the requested object is {what} (*{go_type})"
     return ApiError(406, text)
 
 

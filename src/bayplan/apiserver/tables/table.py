@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from bayplan.apiserver.kinds.autoscaler_conversion import V1_ANNOTATIONS
 from bayplan.apiserver.kinds.conversion import is_renamed, to_storage
 from bayplan.apiserver.kinds.default_functions import TEMPLATE_GENERATION
+from bayplan.apiserver.patches.key_order import in_go_order
 from bayplan.apiserver.schema.facts import ColumnFacts, api_facts, internal_package
 from bayplan.apiserver.tables.ages import age
 from bayplan.apiserver.tables.cells import CELLS, named_and_aged
 from bayplan.apiserver.tables.column_descriptions import describe_column
+from bayplan.apiserver.tables.json_paths import MISSING, first_value
 from bayplan.apiserver.tables.pod_cells import pod_conditions
-from bayplan.base.go_text.json import json_text
+from bayplan.base.errors import InputError
+from bayplan.base.go_text.json import json_text, shortest_text
 from bayplan.base.plain_data import Document, part, parts
 
 if TYPE_CHECKING:
@@ -135,7 +137,8 @@ def _cells(resource: Resource, key: str, document: Document, now: float) -> list
     if resource.custom is not None:
         printed = parts(resource.custom, "additionalPrinterColumns")
         if printed:
-            return [metadata.get("name"), *(_custom_cell(each, document, now) for each in printed)]
+            whole = {"apiVersion": resource.api_version, "kind": resource.kind, **document}
+            return [metadata.get("name"), *(_custom_cell(each, whole, now) for each in printed)]
         return named_and_aged(document, now)
     cells = CELLS.get(key)
     if cells is None:
@@ -143,25 +146,20 @@ def _cells(resource: Resource, key: str, document: Document, now: float) -> list
     return cells(document, now)
 
 
-_STEP = re.compile(r"\.?([^.\[\]]+)|\['([^']*)'\]|\[(-?\d+|\*)\]")
-"""A step of a JSON path: a field, or an item of a list. Slices and filters are not supported."""
-
-
 def _custom_cell(column: Document, document: Document, now: float) -> object:
-    value: object = document
-    for field, quoted, index in _STEP.findall(str(column.get("jsonPath") or "")):
-        if index:
-            at = 0 if index == "*" else int(index)
-            value = value[at] if isinstance(value, list) and -len(value) <= at < len(value) else None
-        else:
-            value = value.get(field or quoted) if isinstance(value, dict) else None
+    value = first_value(str(column.get("jsonPath") or ""), document)
+    if value is MISSING:
+        return None
     kind = column.get("type")
     if value is None:
-        return None
+        return "<no value>" if kind == "string" else None
     if kind == "string":
         return _text_cell(value)
     if kind == "date":
-        return age(value, now) if isinstance(value, str) else None
+        try:
+            return age(value, now) if isinstance(value, str) else None
+        except InputError:
+            return "<invalid>"
     if kind == "boolean" or isinstance(value, bool):
         return value if kind == "boolean" and isinstance(value, bool) else None
     if not isinstance(value, int | float):
@@ -172,7 +170,9 @@ def _custom_cell(column: Document, document: Document, now: float) -> object:
 def _text_cell(value: object) -> str:
     """Return a value as text: JSON for lists and objects, otherwise as Go prints it."""
     if isinstance(value, dict | list):
-        return json_text(value)
+        return json_text(in_go_order("", value))
+    if isinstance(value, float):
+        return shortest_text(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

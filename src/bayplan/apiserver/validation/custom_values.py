@@ -142,6 +142,9 @@ def _type_of(value: object) -> str:
     return "null"
 
 
+_FORMATS = {"integer": "int64", "number": "float64"}
+
+
 def _check_type(schema: Document, value: object, path: str) -> list[Cause]:
     wanted = (
         ["integer", "string"] if schema.get(_INT_OR_STRING) else [str(schema["type"])] if schema.get("type") else []
@@ -160,8 +163,11 @@ def _check_type(schema: Document, value: object, path: str) -> list[Cause]:
     if fine:
         return []
     kind = schema.get("format")
-    if isinstance(value, float) and wanted == ["integer"] and kind in _BOUNDS:
-        found, wanted = "float64", [str(kind)]
+    if kind and not isinstance(value, str | list | None):
+        # Upstream names the formats of numbers, and of all values that are neither texts nor lists.
+        found, wanted = _FORMATS.get(found, ""), [str(kind)]
+    elif kind and isinstance(value, str | list) and not {"integer", "number"} & set(wanted):
+        return []
     what = f'must be of type {",".join(wanted)}: "{found}"'
     return _invalid(path, found, what, reason="FieldValueTypeInvalid")
 
@@ -259,7 +265,7 @@ def _check_embedded(schema: Document, value: object, path: str) -> list[Cause]:
 
 
 def _check_object_type(value: Document, path: str) -> list[Cause]:
-    causes = [required(f"{path}.{name}", "must not be empty") for name in ("apiVersion", "kind") if name not in value]
+    causes = [required(f"{path}.{name}") for name in ("apiVersion", "kind") if name not in value]
     for name in ("apiVersion", "kind"):
         found = value.get(name, _ABSENT)
         if found is _ABSENT:
