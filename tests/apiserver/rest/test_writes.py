@@ -413,3 +413,11 @@ def test_a_metadata_change_is_checked_between_the_rules_of_a_runtime_class(clien
         "metadata.annotations",
         "handler",
     ]
+
+
+def test_a_service_without_a_name_gets_no_address(client: Client) -> None:
+    found = client.post("/api/v1/namespaces/default/services", {})
+
+    [cause] = cast("list[Document]", found.at("details.causes"))
+    assert cause["field"] == "spec.clusterIPs"
+    assert str(cause["message"]).endswith("is invalid: spec.parentRef.name: Required value")

@@ -284,7 +284,8 @@ def _embedded(name: str, value: object, path: str, dropped: list[str]) -> object
 class DefinitionStrategy(Strategy):
     """CustomResourceDefinitions.
 
-    A second write immediately after the create accepts the names; see `bayplan.apiserver.kinds.definition_status`.
+    A second write immediately after the create, or after a change of the names, accepts the names; see
+    `bayplan.apiserver.kinds.definition_status`.
     """
 
     counts_generations = True
@@ -301,12 +302,11 @@ class DefinitionStrategy(Strategy):
         }
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Set missing names and the accepted names, and add the storage version to the stored versions."""
+        """Set missing names, and add the storage version to the stored versions."""
         super().prepare_update(context, new, old)
         _fill_in(new)
         status = {**part(new, "status")}
         before = texts(status, "storedVersions")
-        status["acceptedNames"] = dict(part(new, "spec", "names"))
         status["storedVersions"] = before + [name for name in stored_versions(new) if name not in before]
         new["status"] = status
 

@@ -68,5 +68,9 @@ def _field_type(schema: Document) -> FieldType:
         result.is_list = True
         result.element = _field_type(part(schema, "items"))
         result.keys = tuple(sorted(texts(schema, "x-kubernetes-list-map-keys")))
+        declared = part(schema, "items", "properties")
+        result.key_defaults = {
+            key: part(declared, key)["default"] for key in result.keys if "default" in part(declared, key)
+        }
         return result
     return UNTYPED if schema.get(_PRESERVE) or not kind else _scalar(schema)

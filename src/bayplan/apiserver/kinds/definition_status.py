@@ -14,16 +14,16 @@ CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 
 
 def accepted_status(definition: Document, now: str) -> Document | None:
-    """Return the status of a definition whose names are accepted, or None if the definition is already established."""
-    status = part(definition, "status")
+    """Return the status of a definition whose names are accepted, or None if they have been accepted."""
+    status, names = part(definition, "status"), dict(part(definition, "spec", "names"))
     if any(each.get("type") == "Established" for each in parts(status, "conditions")):
-        return None
+        return {**status, "acceptedNames": names} if status.get("acceptedNames") != names else None
     return {
         "conditions": [
             _condition("NamesAccepted", "NoConflicts", "no conflicts found", now),
             _condition("Established", "InitialNamesAccepted", "the initial names have been accepted", now),
         ],
-        "acceptedNames": dict(part(definition, "spec", "names")),
+        "acceptedNames": names,
         "storedVersions": texts(status, "storedVersions") or stored_versions(definition),
     }
 

@@ -46,7 +46,7 @@ def allocate(context: Context, service: Document, before: Document | None) -> No
         cluster_ips(spec, "spec", loose)
         _reject(name, loose)
         _reject(name, _set_families(spec, old))
-        _reject(name, _allocate_address(context, spec, old))
+        _reject(name, _allocate_address(context, spec, old, name))
     if spec.get("type") in _WITH_PORTS:
         _reject(name, _allocate_ports(context, spec, old))
 
@@ -172,7 +172,7 @@ def _set_families(spec: Document, old: Document) -> list[Cause]:
     return causes
 
 
-def _allocate_address(context: Context, spec: Document, old: Document) -> list[Cause]:
+def _allocate_address(context: Context, spec: Document, old: Document, name: str) -> list[Cause]:
     addresses = texts(spec, "clusterIPs")
     if addresses and addresses[0] == "None":
         return []
@@ -181,6 +181,9 @@ def _allocate_address(context: Context, spec: Document, old: Document) -> list[C
         return []
     if not wanted:
         free = str(SERVICE_NETWORK[0]) if context.dry_run else context.cluster.allocate_address()
+        if not name and not context.dry_run:
+            why = f'IPAddress.networking.k8s.io "{free}" is invalid: spec.parentRef.name: Required value'
+            return [invalid_value("spec.clusterIPs", '[""]', f"failed to allocate IP: {why}")]
         spec["clusterIP"], spec["clusterIPs"] = free, [free]
         return []
     problem = _address_problem(context, wanted)

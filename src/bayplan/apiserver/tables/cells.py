@@ -147,7 +147,7 @@ def _job(item: Document, now: float) -> list[object]:
         ended = status.get("completionTime")
         until = seconds_of(str(ended)) if ended else now
         duration = human_duration(until - seconds_of(str(status["startTime"])))
-    shown = format_selector(part(spec, "selector"))
+    shown = format_selector(part(spec, "selector")) if "selector" in spec else _NONE
     return [_name(item), word, completions, duration, _age(item, now), *_containers(part(spec, "template")), shown]
 
 
