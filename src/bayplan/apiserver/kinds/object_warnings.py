@@ -11,6 +11,7 @@ import ipaddress
 import re
 from collections.abc import Callable, Iterable, Iterator
 
+from bayplan.apiserver.kinds.definition_warnings import definition_warnings
 from bayplan.apiserver.kinds.key_pairs import key_pair_warnings
 from bayplan.apiserver.kinds.pod_warnings import (
     DEPRECATED_LABELS,
@@ -65,6 +66,8 @@ def object_warnings(table: str, document: Document, before: Document | None) -> 
         document: the object in the stored version.
         before: the previous object, None for a create. Workloads only get warnings when their generation has changed.
     """
+    if table == "apiextensions.k8s.io/customresourcedefinitions":
+        return definition_warnings(document, before)
     if before is not None and table == "apps/statefulsets":
         is_changed = _generation(document) != _generation(before)
         template = template_warnings(part(document, "spec", "template"), "spec.template.") if is_changed else []

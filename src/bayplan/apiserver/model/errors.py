@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from bayplan.base.counted_nouns import plural
 from bayplan.base.go_text.quoting import quote
 from bayplan.base.plain_data import Document
 
@@ -201,4 +202,4 @@ def not_supported(field: str, shown: str, supported: Sequence[str]) -> Cause:
 
 def too_long(field: str, limit: int) -> Cause:
     """Return the cause for a value of more than `limit` bytes."""
-    return Cause("FieldValueTooLong", f"Too long: may not be more than {limit} bytes", field)
+    return Cause("FieldValueTooLong", f"Too long: may not be more than {limit} {plural('byte', limit)}", field)

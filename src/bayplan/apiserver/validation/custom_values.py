@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import math
+from math import isfinite
+from typing import cast
 
 from bayplan.apiserver.model.errors import (
     Cause,
@@ -98,23 +100,29 @@ def _check(schema: Document, value: object, old: object, path: str, work: _Work)
         work.spend(work.visit_steps)
     if not schema or (old is not _ABSENT and type(old) is type(value) and old == value):
         return []
-    wrong_type = _check_type(schema, value, path)
-    if wrong_type or value is None:
-        if isinstance(value, float) and schema.get("type") == "integer":
-            wrong_type += _check_number(schema, value, path)
-        work.spend(len(wrong_type) * _CAUSE_STEPS)
-        return wrong_type
-    causes = _check_enum(schema, value, path, work)
-    if isinstance(value, str):
-        causes += _check_text(schema, value, path, work)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        causes += _check_number(schema, value, path)
+    # In upstream's order: a value of a wrong type gets all other errors, too.
+    causes = _check_type(schema, value, path)
     work.spend(len(causes) * _CAUSE_STEPS)
+    if value is not None:
+        causes += _check_alternatives(schema, value, path, work)
+    own = _check_scalar(schema, value, path, work)
+    work.spend(len(own) * _CAUSE_STEPS)
+    causes += own
+    if isinstance(value, list):
+        causes += _check_list(schema, value, old, path, work)
+    own = _check_enum(schema, value, path, work)
+    work.spend(len(own) * _CAUSE_STEPS)
+    causes += own
     if isinstance(value, dict):
         causes += _check_object(schema, value, old, path, work)
-    elif isinstance(value, list):
-        causes += _check_list(schema, value, old, path, work)
-    return causes + _check_alternatives(schema, value, path, work)
+    return causes
+
+
+def _check_scalar(schema: Document, value: object, path: str, work: _Work) -> list[Cause]:
+    if isinstance(value, str):
+        return _check_text(schema, value, path, work) + _check_format(schema, value, path)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return _check_number(schema, cast("float", value), path) if is_number else []
 
 
 def _invalid(path: str, value: object, what: str, *, reason: str = "FieldValueInvalid") -> list[Cause]:
@@ -181,15 +189,20 @@ def _check_enum(schema: Document, value: object, path: str, work: _Work) -> list
     if not isinstance(allowed, list) or not allowed:
         return []
     work.spend(len(allowed) * _COMPARISON_STEPS)
-    if value in allowed and any(_same(each, value) for each in allowed):
+    if any(_same(each, value) for each in allowed):
         return []
     work.spend(len(allowed) * _LISTING_STEPS)
     names = [each if isinstance(each, str) else _shown(each) for each in allowed]
     return [not_supported(path, _shown(value), names)]
 
 
-def _same(left: object, right: object) -> bool:
-    return left == right and isinstance(left, bool) == isinstance(right, bool)
+def _same(allowed: object, value: object) -> bool:
+    """Return whether a value equals an enum value. As upstream, convert numbers to the type of the enum value."""
+    if isinstance(allowed, bool) or isinstance(value, bool):
+        return allowed is value
+    if isinstance(allowed, int) and isinstance(value, float):
+        return isfinite(value) and int(value) == allowed
+    return allowed == value
 
 
 def _check_object(schema: Document, value: Document, old: object, path: str, work: _Work) -> list[Cause]:
@@ -331,6 +344,10 @@ def _check_text(schema: Document, value: str, path: str, work: _Work) -> list[Ca
                 return _invalid(path, value, f"should match '{pattern}'")
         except RegexpError as problem:
             return _invalid(path, value, f"should match '{pattern}, but pattern is invalid: {problem}'")
+    return []
+
+
+def _check_format(schema: Document, value: str, path: str) -> list[Cause]:
     kind = schema.get("format")
     if isinstance(kind, str) and not schema.get(_INT_OR_STRING) and not fits_format(kind, value):
         return _invalid(path, value, f"must be of type {kind}: {quote(value)}", reason="FieldValueTypeInvalid")
@@ -357,6 +374,8 @@ def _check_number(schema: Document, value: float, path: str) -> list[Cause]:
         (least, "exclusiveMinimum", _falls_below, "greater than", "greater than or equal to"),
     ):
         strict = bool(schema.get(exclusive))
+        if limit is not None and isinstance(value, int):
+            limit = int(limit)  # Upstream converts limits, too.
         if limit is not None and breaks(value, limit, strict):
             causes += _invalid(path, value, f"should be {above if strict else at} {_plain(limit)}")
     return causes

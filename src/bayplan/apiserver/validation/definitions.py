@@ -12,7 +12,7 @@ from bayplan.apiserver.model.errors import Cause, forbidden_value, invalid_value
 from bayplan.apiserver.validation.engine import Causes, go_value, immutable, kind, optional, sent
 from bayplan.apiserver.validation.hook_clients import client_service, hook_url
 from bayplan.apiserver.validation.internal_json import shown_as
-from bayplan.apiserver.validation.schemas import check_schema
+from bayplan.apiserver.validation.schemas import check_schema, has_defaults
 from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.names import check_dns1035_label, check_dns1123_subdomain
 from bayplan.objects.selectors import quote
@@ -125,7 +125,10 @@ def _subresources(found: object, path: str, out: Causes) -> None:
 
 def _selectable(version: Document, schema: object, path: str, out: Causes) -> None:
     if version.get("selectableFields") and not isinstance(schema, dict):
+        # A schema of all versions is declared elsewhere in upstream's internal type.
         detail = "may only be set when `version.schema.openAPIV3Schema` is not included"
+        if path == "spec":
+            detail = "may only be set when validations.schema is included"
         out.append(invalid_value(f"{path}.selectableFields", '""', detail))
         return
     seen: set[str] = set()
@@ -139,7 +142,10 @@ def _selectable(version: Document, schema: object, path: str, out: Causes) -> No
             inner = part(inner, "properties").get(name) if isinstance(inner, dict) else None
         kind_of_field = inner.get("type") if isinstance(inner, dict) else None
         if not text.startswith(".") or inner is None:
-            out.append(invalid_value(here, quote(text), "is an invalid path: does not refer to a valid field"))
+            why = "does not refer to a valid field"
+            if not text.startswith("."):
+                why = f"expected [ or . but got: {text.partition('.')[0]}"
+            out.append(invalid_value(here, quote(text), f"is an invalid path: {why}"))
             continue
         if text.startswith(".metadata."):
             out.append(invalid_value(here, quote(text), "must not point to fields in metadata"))
@@ -324,6 +330,9 @@ def _spec(spec: Document, out: Causes) -> None:
     _group(spec, out)
     _one_of(spec.get("scope"), "spec.scope", ("Cluster", "Namespaced"), out)
     _versions(spec, common, out)
+    if spec.get("preserveUnknownFields") and any(has_defaults(_schema_of(each)) for each in versions):
+        detail = "must be false in order to use defaults in the schema"
+        out.append(invalid_value("spec.preserveUnknownFields", "true", detail))
     of_spec = part(spec, "names")
     for name in ("plural", "singular", "kind", "listKind"):
         if not of_spec.get(name):
@@ -338,7 +347,7 @@ def _spec(spec: Document, out: Causes) -> None:
         for index, column in enumerate(parts(versions[0], "additionalPrinterColumns")):
             _column(column, f"spec.additionalPrinterColumns[{index}]", out)
     if "selectableFields" in common:
-        _selectable(versions[0], _schema_of(versions[0]), "spec", out)
+        _selectable(versions[0], _schema_of(versions[0]) if "schema" in common else None, "spec", out)
     conversion = part(spec, "conversion")
     if conversion and conversion.get("strategy") != "None" and spec.get("preserveUnknownFields"):
         detail = "must be None if spec.preserveUnknownFields is true"

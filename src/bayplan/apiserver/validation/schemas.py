@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from bayplan.apiserver.model.errors import Cause, forbidden_value, invalid_value, not_supported, required
 from bayplan.apiserver.validation.custom_values import validate_custom
-from bayplan.apiserver.validation.engine import Causes, go_value
+from bayplan.apiserver.validation.engine import Causes, go_value, sent
 from bayplan.apiserver.validation.field_paths import normalized_path
 from bayplan.apiserver.validation.internal_json import shown_as
 from bayplan.apiserver.validation.schema_expressions import check_expressions
 from bayplan.base.go_regexp import RegexpError, WorkBudget, WorkBudgetExceeded
+from bayplan.base.go_text.json import json_text
 from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.selectors import quote
 
@@ -19,7 +20,7 @@ _META = ("metadata", "kind", "apiVersion")
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 _ROOT_FIELDS = frozenset((
     "description", "type", "format", "title", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum",
-    "maxLength", "minLength", "pattern", "maxItems", "minItems", "uniqueItems", "multipleOf", "required", "enum",
+    "maxLength", "minLength", "pattern", "maxItems", "minItems", "uniqueItems", "multipleOf", "required",
     "items", "properties", "externalDocs", "example", "x-kubernetes-preserve-unknown-fields",
     "x-kubernetes-validations",
 ))  # fmt: skip
@@ -71,6 +72,7 @@ def check_schema(schema: object, path: str, out: Causes, *, has_status: bool) ->
     except WorkBudgetExceeded:
         text = "the regular expressions of the schema take more work than a request may"
         structural.append(forbidden_value(here, text))
+    _check_declared(schema, schema, here, here, structural)
     structural.sort(key=lambda cause: (cause.field, cause.message))
     if not structural:
         _defaults(schema, here, structural)
@@ -173,16 +175,44 @@ def _meta_properties(schema: Document, level: str, path: str, out: Causes) -> No
             out.append(forbidden_value(f"{path}.properties[metadata]", detail))
 
 
+def _check_declared(rules: Document, schema: object, path: str, here: str, out: Causes) -> None:
+    """Report fields that ``allOf``, ``anyOf``, ``oneOf`` or ``not`` of the root restrict, but that no schema declares.
+
+    Args:
+        rules: the schema with the restrictions.
+        schema: the schema of the same value outside of restrictions; None if there is none.
+        path: the path of `schema`.
+        here: the path of `rules`.
+        out: receives the errors.
+    """
+    if not isinstance(schema, dict):
+        out.append(required(path, f"because it is defined in {here}"))
+        return
+    nested = [(each, f"{here}.{name}[{at}]") for name in _BRANCHES for at, each in enumerate(parts(rules, name))]
+    if isinstance(rules.get("not"), dict):
+        nested.append((part(rules, "not"), f"{here}.not"))
+    for each, at in nested:
+        _check_declared(each, schema, path, at, out)
+        if isinstance(each.get("items"), dict):
+            _check_declared(part(each, "items"), schema.get("items"), f"{path}.items", f"{at}.items", out)
+        properties, declared = part(each, "properties"), part(schema, "properties")
+        for name in properties:
+            field = f"properties[{name}]"
+            _check_declared(part(properties, name), declared.get(name), f"{path}.{field}", f"{at}.{field}", out)
+
+
+_BRANCHES = ("allOf", "anyOf", "oneOf")
+
+
 def _value_validation(
     schema: Document, level: str, path: str, out: Causes, budget: WorkBudget, *, skip_any: bool = False
 ) -> None:
-    int_or_string = schema.get("x-kubernetes-int-or-string")
     any_of = parts(schema, "anyOf")
-    if not skip_any and not (int_or_string and any_of == _INT_OR_STRING):
+    if not skip_any and any_of != _INT_OR_STRING:
         for index, inner in enumerate(any_of):
             _nested(inner, level, f"{path}.anyOf[{index}]", out, budget)
     for index, inner in enumerate(parts(schema, "allOf")):
-        skips = bool(int_or_string) and index == 0 and parts(inner, "anyOf") == _INT_OR_STRING
+        skips = index == 0 and parts(inner, "anyOf") == _INT_OR_STRING
         _nested(inner, level, f"{path}.allOf[{index}]", out, budget, skip_any=skips)
     for index, inner in enumerate(parts(schema, "oneOf")):
         _nested(inner, level, f"{path}.oneOf[{index}]", out, budget)
@@ -219,11 +249,46 @@ def _defaults(schema: Document, path: str, out: Causes) -> None:
     """Report defaults that are invalid by their own schemas."""
     default = schema.get("default")
     if default is not None:
+        if _is_unknown(schema, default):
+            out.append(invalid_value(f"{path}.default", json_text(default), "must not have unknown fields"))
         for cause in validate_custom({**schema, "default": None}, default):
             out.append(Cause(cause.reason, cause.message, f"{path}.default"))
     for name, inner, at in _children(schema, path):
         if name != "allOf":
             _defaults(inner, at, out)
+
+
+_ENVELOPE = ("apiVersion", "kind", "metadata")
+
+
+def _is_unknown(schema: Document, value: object) -> bool:
+    """Return whether a default contains a field that pruning would drop."""
+    if isinstance(value, list):
+        return any(_is_unknown(part(schema, "items"), item) for item in value)
+    if not isinstance(value, dict):
+        return False
+    properties, more = part(schema, "properties"), schema.get("additionalProperties")
+    for name, item in value.items():
+        if schema.get("x-kubernetes-embedded-resource") and name in _ENVELOPE:
+            continue
+        inner = properties.get(name, more)
+        if isinstance(inner, dict):
+            if _is_unknown(inner, item):
+                return True
+        elif inner is not True and not schema.get("x-kubernetes-preserve-unknown-fields"):
+            return True
+    return False
+
+
+def has_defaults(schema: object) -> bool:
+    """Return whether a schema or any schema within it has a default."""
+    if isinstance(schema, list):
+        return any(has_defaults(each) for each in schema)
+    if not isinstance(schema, dict):
+        return False
+    inner = [each for name in ("properties", "patternProperties") for each in part(schema, name).values()]
+    inner += [schema.get(name) for name in ("items", "allOf", "anyOf", "oneOf", "not", "additionalProperties")]
+    return schema.get("default") is not None or any(has_defaults(each) for each in inner)
 
 
 def _children(schema: Document, path: str) -> Iterator[tuple[str, Document, str]]:
@@ -275,7 +340,7 @@ def _standard(schema: Document, path: str, out: Causes, *, in_meta: bool) -> Non
     if kind and kind not in _TYPES:
         out.append(not_supported(f"{path}.type", go_value(kind), _TYPES))
     for name, shown in _NOT_SUPPORTED:
-        if schema.get(name) not in (None, "", {}):
+        if schema.get(name) not in (None, "", {}) or (name == "dependencies" and sent(schema, name) is not None):
             out.append(forbidden_value(f"{path}.{name}", f"{shown} is not supported"))
     if kind == "null":
         detail = "type cannot be set to null, use nullable as an alternative"

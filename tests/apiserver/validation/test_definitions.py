@@ -1,0 +1,119 @@
+"""Validation of CustomResourceDefinitions, and warnings about their formats."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.apiserver.client import Client, Document
+
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_SCHEMA = "spec.validation.openAPIV3Schema"
+
+
+def _definition(schema: Document | None, more: Document | None = None, **version: object) -> Document:
+    shown: Document = {"name": "v1", "served": True, "storage": True, **version}
+    if schema is not None:
+        shown["schema"] = {"openAPIV3Schema": {"type": "object", **schema}}
+    names = {"plural": "fires", "kind": "Fire"}
+    spec: Document = {"group": "e.com", "scope": "Cluster", "names": names, "versions": [shown], **(more or {})}
+    return {"metadata": {"name": "fires.e.com"}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("definition", "want"),
+    [
+        pytest.param(
+            _definition({"allOf": [{"properties": {"a": {"minLength": 1}}}]}),
+            f"{_SCHEMA}.properties[a]: Required value: because it is defined in {_SCHEMA}.allOf[0].properties[a]",
+            id="a restriction of an undeclared field",
+        ),
+        pytest.param(
+            _definition({"properties": {"a": {"type": "object", "default": {"b": 1}}}}),
+            f'{_SCHEMA}.properties[a].default: Invalid value: {{"b":1}}: must not have unknown fields',
+            id="a default with an unknown field",
+        ),
+        pytest.param(
+            _definition({"properties": {"a": {"type": "string", "dependencies": {}}}}),
+            f"{_SCHEMA}.properties[a].dependencies: Forbidden: dependencies is not supported",
+            id="empty dependencies",
+        ),
+        pytest.param(
+            _definition({"properties": {"a": {"type": "string"}}}, selectableFields=[{"jsonPath": "a"}]),
+            'spec.selectableFields[0].jsonPath: Invalid value: "a": is an invalid path: expected [ or . but got: a',
+            id="a path without a dot",
+        ),
+        pytest.param(
+            _definition({"enum": [{}]}, subresources={"status": {}}),
+            "fields are allowed at the root of the schema if the status subresource is enabled",
+            id="an enum at the root beside a status",
+        ),
+    ],
+)
+def test_an_invalid_definition_is_refused(definition: Document, want: str) -> None:
+    found = Client().post(_DEFINITIONS, definition)
+
+    assert found.status == 422
+    assert str(found.at("message")).endswith(want)
+
+
+def test_defaults_require_pruning() -> None:
+    schema: Document = {"properties": {"a": {"type": "string", "default": "x"}}}
+
+    found = Client().post(_DEFINITIONS, _definition(schema, {"preserveUnknownFields": True}))
+
+    assert "must be false in order to use defaults in the schema" in str(found.at("message"))
+
+
+def test_unrecognized_formats_cause_warnings_once() -> None:
+    client = Client()
+    schema: Document = {
+        "properties": {"a": {"type": "integer", "format": "uuid"}, "b": {"type": "string", "format": "date-time"}}
+    }
+
+    created = client.post(_DEFINITIONS, _definition(schema))
+    changed = client.patch(f"{_DEFINITIONS}/fires.e.com", {"metadata": {"labels": {"a": "b"}}})
+
+    assert [value for name, value in created.headers if name == "warning"] == ['299 - "unrecognized format \\"uuid\\""']
+    assert [value for name, value in changed.headers if name == "warning"] == []
+
+
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [
+        pytest.param(
+            {"text": "long"},
+            [
+                '"text" must not validate the schema (not)',
+                "Too long: may not be more than 1 byte",
+                'text in body must be of type date: "long"',
+                "Unsupported value",
+            ],
+            id="alternatives, length, format, enum",
+        ),
+        pytest.param({"text": True}, ['must be of type date: ""', "Unsupported value"], id="another type"),
+        pytest.param({"text": None}, ["Unsupported value: null"], id="null"),
+        pytest.param({"number": 2}, ["should be less than 1"], id="a limit for a whole number"),
+        pytest.param({"number": 0.5}, ["Unsupported value: 0.5"], id="a fraction that rounds to no enum value"),
+    ],
+)
+def test_a_value_gets_all_errors_in_order(value: Document, want: list[str]) -> None:
+    text = {
+        "type": "string",
+        "nullable": True,
+        "maxLength": 1,
+        "format": "date",
+        "enum": ["k"],
+        "not": {"enum": ["long"]},
+    }
+    number = {"type": "number", "maximum": 1.5, "exclusiveMaximum": True, "enum": [2]}
+    client = Client()
+    assert client.post(_DEFINITIONS, _definition({"properties": {"text": text, "number": number}})).status == 201
+
+    found = client.post(
+        "/apis/e.com/v1/fires", {"apiVersion": "e.com/v1", "kind": "Fire", "metadata": {"name": "f"}, **value}
+    )
+
+    message = str(found.at("message"))
+    places = [message.find(each) for each in want]
+    assert places == sorted(places)
+    assert -1 not in places
