@@ -354,14 +354,14 @@ class CustomStrategy(Strategy):
 
     def validate(self, context: Context, document: Document) -> list[Cause]:
         """Return the errors of a new object."""
-        causes = validate_custom(_schema(context), _body(document))
-        causes += _scale_problems(context, document, _SPEC_PATHS + _STATUS_PATHS)
+        scale = _scale_problems(context, document, _SPEC_PATHS + _STATUS_PATHS)
+        causes = validate_custom(_schema(context), _body(document), scale=scale)
         return _with_rules(context, document, None, causes)
 
     def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
         """Return the errors of an update."""
-        causes = validate_custom(_schema(context), _body(new), _body(old))
-        causes += _scale_problems(context, new, _SPEC_PATHS + _STATUS_PATHS)
+        scale = _scale_problems(context, new, _SPEC_PATHS + _STATUS_PATHS)
+        causes = validate_custom(_schema(context), _body(new), _body(old), scale=scale)
         return _with_rules(context, new, old, causes)
 
     def validate_status(self, context: Context, new: Document, old: Document) -> list[Cause]:

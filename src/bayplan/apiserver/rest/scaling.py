@@ -222,7 +222,7 @@ def _apply(
     replicas = _admitted(backend, info, request, options, _checked(info, wanted, old), before)
     if others and not options.force and replicas != current:
         found = [replace(each, api_version=_VERSION) for each in others]
-        raise conflicting(managed.ApplyConflict([(each, "." + ".".join(paths.spec_path)) for each in found]))
+        raise conflicting(managed.ApplyConflict([(each, ".spec.replicas") for each in found]))
     new = _changed(paths, old, replicas)
     left = [*(others if replicas == current else ()), *([who] if sets else ())]
     managers = _split(managers, field, left, owner)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from math import isfinite
 from typing import cast
 
@@ -34,16 +35,17 @@ EMBEDDED = "x-kubernetes-embedded-resource"
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 
 
-def validate_custom(schema: Document, value: object, old: object = None) -> list[Cause]:
+def validate_custom(schema: Document, value: object, old: object = None, *, scale: Sequence[Cause] = ()) -> list[Cause]:
     """Return the errors of an object against its schema, without errors of CEL rules.
 
     Args:
         schema: the schema of the complete object.
         value: the object without kind, apiVersion and metadata.
         old: the current object if this is an update, in the same form.
+        scale: the errors of the values that its scale shows.
     """
     try:
-        causes = _check(schema, value, _ABSENT if old is None else old, "", _Work())
+        causes = [*_check(schema, value, _ABSENT if old is None else old, "", _Work()), *scale]
         causes += _check_embedded(schema, value, "")
         # Check for repeated items afterwards, unless the old object already has repeated items.
         if old is None or not _check_list_types(schema, old, ""):
