@@ -92,3 +92,25 @@ def test_index_sets_and_pending_indexes_handle_billions_of_indexes() -> None:
     assert len(found) == 2_000_000_002
     pending = PendingIndexes(done="0-1999999999", failed="2000000001")
     assert pending.allocate(2, 2_000_000_010) == [2_000_000_000, 2_000_000_002]
+
+
+def test_an_amount_that_exceeds_a_float_is_refused() -> None:
+    amounts = '{"limits":{"cpu":1E400}}'
+    body = f'{{"metadata":{{"name":"p"}},"spec":{{"containers":[{{"name":"c","image":"i","resources":{amounts}}}]}}}}'
+    found = Client().call("POST", PODS, body.encode())
+    assert found.status == 400
+    assert "quantities must match the regular expression" in str(found.at("message"))
+
+
+@pytest.mark.parametrize(
+    ("pages", "amount", "status"),
+    [
+        pytest.param("hugepages-2Mi", "9223372036854775808", 201, id="beyond 64 bits, a multiple after the overflow"),
+        pytest.param("hugepages-2Mi", "3Mi", 422, id="no multiple"),
+        pytest.param("hugepages-2m", "4Mi", 422, id="pages of a fraction of a byte"),
+    ],
+)
+def test_huge_pages_are_multiples_of_their_size(pages: str, amount: str, status: int) -> None:
+    amounts = {pages: amount, "cpu": "1"}
+    container = {"name": "c", "image": "i", "resources": {"requests": amounts, "limits": amounts}}
+    assert Client().post(PODS, {"metadata": {"name": "p"}, "spec": {"containers": [container]}}).status == status
