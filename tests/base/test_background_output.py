@@ -100,6 +100,19 @@ def test_a_terminal_gets_a_flushed_status_line() -> None:
     os.close(reading)
 
 
+def test_flushed_text_is_dropped_if_too_much_is_pending() -> None:
+    if not hasattr(os, "openpty"):
+        pytest.skip("needs os.openpty, which Windows lacks")
+    reading, writing = os.openpty()
+    output = BackgroundOutput(writing, max_pending_bytes=1000)
+    for number in range(10_000):
+        print(f"\rstatus {number:99}", end="", flush=True, file=output)
+    assert output._pending_bytes <= 1000
+    output.finish(0.1)
+    os.close(reading)
+    os.close(writing)
+
+
 def test_a_closed_pipe_raises_broken_pipe_error() -> None:
     reading, writing = os.pipe()
     os.close(reading)

@@ -17,6 +17,7 @@ def _nothing_is_frozen() -> Iterator[None]:
     """Release what the test process has frozen, for one test."""
     gc.unfreeze()
     yield
+    gc.collect()
     gc.freeze()
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bayplan.app import cluster_sync
+from bayplan.base.background_output import BackgroundOutput
+from bayplan.base.errors import InputError
 from bayplan.cli.main import main
 from bayplan.cli.sync_options import DEFAULT_QPS, print_outcome, status_line
 from bayplan.sync.followed_kinds import ObjectRef
@@ -89,3 +92,24 @@ def test_objects_refused_for_the_same_reason_share_one_line(capsys: pytest.Captu
         "(5 times: pods shop/web-0, pods shop/web-1, pods shop/web-2 and 2 more)",
         "not written: pods shop/db-0: spec.containers: Required value",
     ]
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        pytest.param("sync_cluster", ["sync"], id="sync"),
+        pytest.param("record_cluster", ["record", "changes.jsonl"], id="record"),
+    ],
+)
+def test_long_commands_write_in_the_background(
+    function: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    streams: list[object] = []
+
+    def note(*_: object, **__: object) -> None:
+        streams.extend((sys.stdout, sys.stderr))
+        raise InputError("the end of the test")
+
+    monkeypatch.setattr(cluster_sync, function, note)
+    assert main(arguments) == 2
+    assert [type(stream) for stream in streams] == [BackgroundOutput, BackgroundOutput]

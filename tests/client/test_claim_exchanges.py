@@ -306,13 +306,25 @@ def test_a_victim_that_waits_for_its_devices_releases_its_claim() -> None:
     ]
 
 
+def test_a_binding_that_is_canceled_before_it_begins_writes_nothing() -> None:
+    host = Host()
+    [exchange] = exchanges_of([Update(pod(), "n1", VOLUME), Update(pod(), "n1", DEVICES), Bind(pod(), "n1")], host)
+    host.binding = exchange
+    _preempt(host)
+    host.run(exchange)
+    assert host.log == [
+        "event Preempted of p by second",
+        "PreBind of n/p failed in VolumeBinding: preempted by DefaultPreemption",
+    ]
+
+
 def test_a_binding_that_is_canceled_during_its_last_update_is_not_written() -> None:
     host = Host({f"GET {CLAIM_PATH}": [FOUND], f"PUT {CLAIM_PATH}": [FOUND]})
     host.on_request = lambda name: _preempt(host) if name == f"PUT {CLAIM_PATH}/status" else None
     assert host.execute(Update(pod(), "n1", DEVICES), Bind(pod(), "n1"))[-3:] == [
         "event Preempted of p by second",
         f"PATCH {CLAIM_PATH}/status",
-        "PreBind of n/p failed in : preempted by DefaultPreemption",
+        "PreBind of n/p failed in DynamicResources: preempted by DefaultPreemption",
     ]
     assert host.bound == []
 
@@ -343,3 +355,16 @@ def test_a_victim_whose_binding_is_being_written_is_deleted(actions: list[Action
     log = host.execute(*actions)
     assert log[-3:] == [f"PATCH {POD_PATH}/p/status", f"DELETE {POD_PATH}/p", "event Preempted of p by second"]
     assert host.notes == ["note"]
+
+
+def test_a_victim_that_an_extender_has_bound_is_deleted() -> None:
+    host = Host({f"GET {VOLUME_PATH}": [WHOLE]}, (NODE, CLAIM, VOLUME, pod()))
+
+    def preempt() -> None:
+        _preempt(host)
+        host.objects[PersistentVolumeClaim, CLAIM.key] = BOUND
+
+    host.on_pause = preempt
+    log = host.execute(Update(pod(), "n1", VOLUME), Bind(pod(), "n1", "extender"))
+    assert log[2:] == [f"PATCH {POD_PATH}/p/status", f"DELETE {POD_PATH}/p", "event Preempted of p by second"]
+    assert host.bound == ["n/p"]

@@ -73,17 +73,21 @@ class BackgroundOutput(io.TextIOBase):
             lines, newline, self._unfinished = (self._unfinished + text).rpartition("\n")
             data = self._encoded(lines + newline)
             if data:
-                # Once lines are dropped, wait until half of the pending ones are written, for one report of many.
-                if self._pending_bytes + len(data) > self._max_pending_bytes // (2 if self.dropped_lines else 1):
-                    self.dropped_lines += data.count(b"\n")
-                else:
-                    self._queue(data)
+                self._offer(data)
         return len(text)
+
+    def _offer(self, data: bytes) -> None:
+        """Queue data, or drop them if too much is pending."""
+        # Once lines are dropped, wait until half of the pending ones are written, for one report of many.
+        if self._pending_bytes + len(data) > self._max_pending_bytes // (2 if self.dropped_lines else 1):
+            self.dropped_lines += data.count(b"\n")
+        else:
+            self._queue(data)
 
     def _queue(self, data: bytes) -> None:
         lines = self.dropped_lines + data.count(b"\n")
         if self.dropped_lines:
-            data = f"{format_count(self.dropped_lines, 'line')} could not be written\n".encode() + data
+            data = f"{format_count(self.dropped_lines, 'line')} could not be written\n".encode(self._encoding) + data
             self.dropped_lines = 0
         self._pending.append((data, lines))
         self._pending_bytes += len(data)
@@ -104,7 +108,7 @@ class BackgroundOutput(io.TextIOBase):
         """Queue an unfinished line for a terminal, on which it may be a status that is rewritten."""
         with self._changed:
             if self._unfinished and not self._has_ended and self.isatty():
-                self._queue(self._encoded(self._unfinished))
+                self._offer(self._encoded(self._unfinished))
                 self._unfinished = ""
 
     def writable(self) -> bool:

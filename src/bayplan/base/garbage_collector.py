@@ -47,8 +47,7 @@ def rare_collections() -> Iterator[None]:
         try:
             yield
         finally:
-            if gc.isenabled():
-                gc.set_threshold(*thresholds)
+            gc.set_threshold(*thresholds)
 
 
 def end_collections() -> None:

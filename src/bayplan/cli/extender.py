@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from bayplan.app.extender_service import ExtenderOptions, ServedExtender, make_extender
+from bayplan.base.background_output import background_output
 from bayplan.base.errors import InputError
 from bayplan.base.ports import check_port
 from bayplan.cli.simulation_options import FeatureGates
@@ -58,7 +59,8 @@ def extender(
     served = make_extender(
         ExtenderOptions(plugins=plugin, paths=paths or (), config=config, feature_gates=feature_gates)
     )
-    serve(served, listen, port, quiet=quiet, by_name=bool(paths))
+    with background_output():
+        serve(served, listen, port, quiet=quiet, by_name=bool(paths))
 
 
 def serve(served: ServedExtender, host: str, port: int, *, quiet: bool, by_name: bool) -> None:

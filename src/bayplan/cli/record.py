@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from bayplan.base.background_output import background_output
 from bayplan.base.output_paths import check_output_file
 from bayplan.cli.sync_options import (
     DEFAULT_QPS,
@@ -54,9 +55,10 @@ def record(
             print(f"\r{changes:,} changes" if not end else f"{changes:,} changes", end=end, file=sys.stderr, flush=True)
 
     source = source_options(from_, context, qps)
-    count = record_cluster(
-        source, path, sync_policy(namespace, selector), redact=redact, seconds=seconds, progress=print_progress
-    )
-    if sys.stderr.isatty():
-        print(file=sys.stderr)
-    print(f"{path}: {count:,} lists and changes, {path.stat().st_size:,} bytes")
+    with background_output():
+        count = record_cluster(
+            source, path, sync_policy(namespace, selector), redact=redact, seconds=seconds, progress=print_progress
+        )
+        if sys.stderr.isatty():
+            print(file=sys.stderr)
+        print(f"{path}: {count:,} lists and changes, {path.stat().st_size:,} bytes")

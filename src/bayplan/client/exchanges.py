@@ -32,7 +32,7 @@ from bayplan.client.requests import (
     pod_status_request,
 )
 from bayplan.client.volume_writes import Objects, WrittenItem, wait_for_claims, write_item
-from bayplan.engine.actions import Action, Bind, Emit, Evict, Nominate, SetCondition, Update
+from bayplan.engine.actions import IN_MEMORY, Action, Bind, Emit, Evict, Nominate, SetCondition, Update
 from bayplan.objects.pod import Pod
 from bayplan.objects.resource import ResourceClaim
 from bayplan.objects.storage import PersistentVolume
@@ -128,7 +128,9 @@ def _exchanges(actions: Sequence[Action], host: ExchangeHost) -> Generator[Excha
             group = actions[place:end]
             last = group[-1]
             if isinstance(last, Bind):
-                pre_bind = PreBind() if any(isinstance(item, Update) for item in group) else None
+                # An extender has already bound its pod, which can only be deleted.
+                writes = not last.extender and any(isinstance(item, Update) for item in group)
+                pre_bind = PreBind() if writes else None
                 steps = _bind(group, last, pre_bind or PreBind(), host)
                 yield Exchange(last.pod, steps, is_binding=True, pre_bind=pre_bind)
             elif isinstance(action, Nominate):
@@ -178,7 +180,7 @@ def _pod_event(emitted: Emit, controller: str) -> PodEvent:
 def _bind(group: Sequence[Action], bind: Bind, pre_bind: PreBind, host: ExchangeHost) -> Steps:
     """Write the nomination and the objects that the pod needs, wait until these are ready, and bind the pod.
 
-    A preemption can cancel it until the pod is bound; the requests in progress are completed first.
+    A preemption can cancel it until the pod is bound. A request in progress is completed first.
     """
     pod = bind.pod
     volumes: list[WrittenItem] = []
@@ -201,10 +203,7 @@ def _bind(group: Sequence[Action], bind: Bind, pre_bind: PreBind, host: Exchange
         yield from _release(pod, written)
         host.binding_failed(pod, problem, plugin="DynamicResources", point="PreBind")
         return
-    if not pre_bind.finish():
-        yield from _release(pod, written)
-        host.binding_failed(pod, PREEMPTED, plugin="", point="PreBind")
-        return
+    pre_bind.finish()
     if bind.extender:
         # The extender has already bound the pod.
         host.binding_written(pod)
@@ -223,6 +222,8 @@ def _bind_volumes(
     # Write volumes before claims; `wait_for_claims` checks them in the same order.
     volumes.sort(key=lambda written: not isinstance(written.item, PersistentVolume))
     for written in volumes:
+        if pre_bind.is_canceled:
+            return PREEMPTED
         problem = yield from write_item(written, host)
         if problem:
             return problem
@@ -234,6 +235,8 @@ def _bind_claims(
 ) -> Generator[ApiRequest | float, ApiResponse, str]:
     """Write the claims, append those that the pod uses then to `written`, and wait for their devices."""
     for claim in claims:
+        if pre_bind.is_canceled:
+            return PREEMPTED
         problem = yield from write_claim(claim)
         # A new claim may exist although its allocation could not be written.
         if not problem or not claim.metadata.uid:
@@ -241,6 +244,8 @@ def _bind_claims(
         problem = problem or (yield from record_claim_in_status(bind.pod, claim))
         if problem:
             return problem
+    if pre_bind.is_canceled:
+        return PREEMPTED
     if not any(map(is_awaited, claims)):
         return ""
     note = f"waiting for binding conditions for device on node {bind.node_name}"
@@ -303,7 +308,7 @@ def _evict(preemptor: Pod, victims: Sequence[Evict], notes: dict[str, Emit], hos
         emitted = notes.get(pod.key)
         if victim.cancels_pre_bind and host.cancel_pre_bind(pod):
             if emitted is not None:
-                emitted = structs.replace(emitted, note=f"{emitted.note} (in kube-scheduler memory).")
+                emitted = structs.replace(emitted, note=emitted.note + IN_MEMORY)
                 host.record_event(_pod_event(emitted, preemptor.spec.scheduler_name))
             continue
         patch = status_patch(pod, host.now_ns(), condition=disruption_condition(pod, preemptor))

@@ -9,17 +9,17 @@ PREEMPTED = "preempted by DefaultPreemption"
 
 
 class PreBind(Struct, gc=False):
-    """Whether the PreBind phase of a pod has ended or is canceled; it cannot be both."""
+    """Whether the PreBind phase of a pod has ended or is canceled, never both."""
 
     is_finished: bool = False
     is_canceled: bool = False
 
     def cancel(self) -> bool:
-        """Cancel the phase; return False if it has finished, and the pod is being bound."""
+        """Cancel the phase, unless it has ended; return whether it is canceled."""
         self.is_canceled = not self.is_finished
         return self.is_canceled
 
-    def finish(self) -> bool:
-        """End the phase before the pod is bound; return False if it is canceled, and the pod must not be bound."""
-        self.is_finished = not self.is_canceled
-        return self.is_finished
+    def finish(self) -> None:
+        """End the phase, which must not be canceled: the pod is bound next."""
+        assert not self.is_canceled
+        self.is_finished = True

@@ -11,6 +11,9 @@ from bayplan.engine.records import Outcome
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 
+IN_MEMORY = " (in kube-scheduler memory)."
+"""The end of the event of a victim that is not deleted, but returns to the queue."""
+
 
 class Bind(Struct, frozen=True, gc=False):
     """Bind a pod to a node.

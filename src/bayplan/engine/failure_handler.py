@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from bayplan.engine.actions import Action, Emit, Evict, Nominate, SetCondition
+from bayplan.engine.actions import IN_MEMORY, Action, Emit, Evict, Nominate, SetCondition
 from bayplan.engine.queued_pod import QueuedPod, uid_of
 from bayplan.framework.diagnosis import PostFilterResult
 from bayplan.framework.status import Status, error
@@ -87,7 +87,7 @@ def _actuate_preemption(scheduler: Scheduler, preemptor: Pod, found: PostFilterR
         if scheduler.waiting_pods.get(key) is not None:
             rejection = error("waiting on permit for pod: preempted")
             actions += scheduler.reject_waiting_pod(key, rejection, now_ns)
-            note += " (in kube-scheduler memory)."
+            note += IN_MEMORY
         else:
             actions.append(Evict(victim, preemptor, node_name))
         actions.append(Emit(victim, "Normal", "Preempted", "Preempting", note))

@@ -85,7 +85,7 @@ def _never_queue(pod: Pod, old: object | None, new: object | None) -> HintAnswer
 
 
 def _is_running(victim: Pod) -> bool:
-    """Return whether a victim is neither terminating nor without a node: one that waited at Permit has been rejected."""
+    """Return whether a victim is neither terminating nor without a node: those at Permit or PreBind have been rejected."""
     return bool(victim.spec.node_name) and victim.metadata.deletion_timestamp is None
 
 
