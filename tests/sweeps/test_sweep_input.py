@@ -37,6 +37,18 @@ def test_an_invalid_base_configuration_ends_the_sweep(folder: Path, config: str,
     assert not (folder / "out").exists()
 
 
+@pytest.mark.parametrize("kinds", ["[List]", "[System, List]"], ids=["all sets", "one of two sets"])
+def test_a_parameter_may_correct_the_base_configuration(folder: Path, kinds: str) -> None:
+    constraint = "{maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: ScheduleAnyway}"
+    args = f"{{name: PodTopologySpread, args: {{defaultConstraints: [{constraint}]}}}}"
+    config = f"config: {{profiles: [{{pluginConfig: [{args}]}}]}}"
+    parameters = f"parameters: {{args.PodTopologySpread.defaultingType: {kinds}}}"
+    (folder / "sweep.yaml").write_text(f"paths: [cluster.yaml]\n{config}\n{parameters}\n")
+    plan = read_plan(folder / "sweep.yaml")
+    best = run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))[0]
+    assert (best.parameters["args.PodTopologySpread.defaultingType"], best.error) == ("List", "")
+
+
 @pytest.mark.parametrize(
     ("parameters", "want"),
     [

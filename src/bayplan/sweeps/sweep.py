@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from bayplan.base.errors import InputError
 from bayplan.base.garbage_collector import rare_collections
 from bayplan.sweeps.executors import Executor
 from bayplan.sweeps.objectives import OBJECTIVES
@@ -40,10 +41,10 @@ def run_sweep(
         progress: called before each batch and after each trial.
 
     Raises:
-        InputError: the configuration of the plan is invalid, the folder belongs to another sweep or to other input, or the
-            input cannot be read.
+        InputError: the configuration of the plan is invalid with every parameter set, the folder belongs to another sweep or
+            to other input, or the input cannot be read.
     """
-    trial_setup(plan, {}).connections.close()  # Report an error that all trials would have before the first of them.
+    _check_configuration(plan)
     store = SweepFolder(folder, plan)
     store.check_input()
     # Executors collect garbage after each trial; those collections must not traverse the objects that existed before
@@ -55,6 +56,31 @@ def run_sweep(
             store.write_table()
     sign = -1 if OBJECTIVES[plan.objective].maximise else 1
     return sorted(candidates, key=lambda each: (each.score is None, sign * (each.score or 0.0)))
+
+
+def _check_configuration(plan: SweepPlan) -> None:
+    """Report an error that all trials would have before the first of them.
+
+    Raises:
+        InputError: the configuration is invalid without parameters, and with all of the first ones for the same reason.
+    """
+    problem = _setup_error(plan, {})
+    if problem is None:
+        return
+    first = next(iter(make_search(plan).batches()), [])
+    for parameters in first:
+        found = _setup_error(plan, parameters)
+        if found is None or str(found) != str(problem):
+            return  # A parameter may complete or correct the configuration.
+    raise problem
+
+
+def _setup_error(plan: SweepPlan, parameters: Parameters) -> InputError | None:
+    try:
+        trial_setup(plan, parameters).connections.close()
+    except InputError as problem:
+        return problem
+    return None
 
 
 def _run_batches(

@@ -126,14 +126,23 @@ def trial_setup(plan: SweepPlan, parameters: Mapping[str, Value]) -> SchedulerSe
     Raises:
         InputError: a parameter is unknown, the configuration is invalid, or a plugin with a weight has no scores.
     """
-    text = msgspec.json.encode(trial_configuration(plan.config, parameters)).decode()
-    setup = read_setup(text=text, where="configuration of the trial", plugins=plan.plugins)
+    try:
+        setup = _read_setup(plan, trial_configuration(plan.config, parameters))
+    except (AttributeError, KeyError, TypeError):
+        # Perhaps the configuration is malformed, so that parameters can't be applied. Then its reader reports where.
+        _read_setup(plan, trial_configuration(plan.config, {})).connections.close()
+        raise
     weights = {name.removeprefix(WEIGHT): value for name, value in parameters.items() if name.startswith(WEIGHT)}
     for plugin in weights:
         known = setup.registry.plugins.get(plugin)
         if known is not None and ExtensionPoint.SCORE not in known.extension_points():
             raise InputError(f"parameter {WEIGHT}{plugin}", got="a plugin without scores", wanted="a score plugin")
     return _without_scores(setup, {plugin for plugin, weight in weights.items() if not weight})
+
+
+def _read_setup(plan: SweepPlan, configuration: Mapping[str, object]) -> SchedulerSetup:
+    text = msgspec.json.encode(configuration).decode()
+    return read_setup(text=text, where="configuration of the trial", plugins=plan.plugins)
 
 
 def _without_scores(setup: SchedulerSetup, plugins: Collection[str]) -> SchedulerSetup:
