@@ -144,6 +144,9 @@ def test_added_nodes_have_the_platform_of_the_cluster_and_the_region_of_their_zo
         pytest.param("like=n1,zone=eu-west-1d", {ZONE: "eu-west-1d", REGION: "eu-west-1"}, id="a new zone of a model"),
         pytest.param("like=n1,zone=us-east-2a", {ZONE: "us-east-2a", REGION: "us-east-2"}, id="a model elsewhere"),
         pytest.param("like=n1,zone=ap-south-1a", {ZONE: "ap-south-1a"}, id="a model in an unknown region"),
+        pytest.param("like=n1,zone=europe-west1-b", {ZONE: "europe-west1-b", REGION: "europe-west1"}, id="a hyphen"),
+        pytest.param("like=n1,zone=europe-west12-a", {ZONE: "europe-west12-a"}, id="a region with more digits"),
+        pytest.param("like=n1,zone=us-east-21", {ZONE: "us-east-21"}, id="a digit instead of a letter"),
         pytest.param("like=n1", {ZONE: "eu-west-1a", REGION: "eu-west-1", EBS: "eu-west-1a"}, id="the model's zone"),
     ],
 )
@@ -155,6 +158,7 @@ def test_the_region_of_a_shape_is_that_of_its_zone(shape: str, want: dict[str, s
         .region("eu-west-1")
         .label({EBS: "eu-west-1a"}),
         make_node("n2").capacity(cpu="1", memory="2Gi").zone("us-east-2b").region("us-east-2"),
+        make_node("n3").capacity(cpu="1", memory="2Gi").zone("europe-west1-c").region("europe-west1"),
     ]
     labels = parse_shape(shape, cluster_of(*(each.obj() for each in nodes)).state).template.metadata.labels
     assert {key: text for key, text in labels.items() if "topology" in key} == want
@@ -176,6 +180,15 @@ def test_a_shape_has_the_devices_of_the_node_with_the_most() -> None:
     pool = {"name": "n2", "generation": 1, "resourceSliceCount": 1}
     spec = {"driver": "gpu.example.com", "nodeName": "n2", "pool": pool, "devices": [{"name": "gpu-0"}]}
     document = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "s"}, "spec": spec}
-    cluster = cluster_of(*(node(name, pool="gpu") for name in ("n1", "n2", "n3")), make_object(document))
-    (shape,) = shapes_of(cluster.state)
+    driver = {"name": "csi.example.com", "nodeID": "n3", "topologyKeys": [], "allocatable": {"count": 2}}
+    csi = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSINode",
+        "metadata": {"name": "n3"},
+        "spec": {"drivers": [driver]},
+    }
+    nodes = (node(name, pool="gpu") for name in ("n1", "n2", "n3"))
+    (shape,) = shapes_of(cluster_of(*nodes, make_object(document), make_object(csi)).state)
     assert [each.metadata.name for each in shape.slices] == ["s"]
+    assert shape.csi is not None, "the CSI drivers may be ready on another node than the devices"
+    assert shape.csi.metadata.name == "n3"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
@@ -228,8 +229,8 @@ def shape_of(node: Node, price: Callable[[Node], float] = equal_price) -> NodeSh
 def shapes_of(state: ClusterState, price: Callable[[Node], float] = equal_price) -> list[NodeShape]:
     """Return the distinct shapes of the nodes of a cluster, named by pool and zone, with their CSINodes and devices.
 
-    Of nodes that differ only in these, a shape has the CSINode and devices of the one with the most: the drivers of the
-    others may not be ready yet.
+    Of nodes that differ only in these, a shape has the CSINode of the one with the most drivers, and the devices of the one
+    with the most: the drivers of the others may not be ready yet.
 
     Args:
         state: the cluster.
@@ -242,24 +243,20 @@ def shapes_of(state: ClusterState, price: Callable[[Node], float] = equal_price)
         if each.spec.node_name:
             slices.setdefault(each.spec.node_name, []).append(each)
 
-    def drivers(node: Node) -> tuple[int, int]:
-        """Return the numbers of devices and CSI drivers of a node."""
-        csi = state.catalog.get(CSINode, node.metadata.name)
-        devices = sum(len(each.spec.devices) for each in slices.get(node.metadata.name, ()))
-        return devices, len(csi.spec.drivers) if csi is not None else 0
-
-    first: dict[object, Node] = {}
+    equal: dict[object, list[Node]] = {}
     for node in nodes:
         labels = tuple(sorted((key, text) for key, text in node.metadata.labels.items() if key not in own))
         taints = tuple((each.key, each.value, each.effect) for each in node.spec.taints if not is_condition_taint(each))
         key = (labels, taints, tuple(sorted(node_amounts(node.status.allocatable).items())))
-        if key not in first or drivers(node) > drivers(first[key]):
-            first[key] = node
+        equal.setdefault(key, []).append(node)
     alike: dict[str, list[Node]] = {}
-    for node in first.values():
+    for node, *_ in equal.values():
         alike.setdefault(_nodes_of_pool(node), []).append(node)
     found, names = [], dict[str, int]()
-    for node in first.values():
+    for members in equal.values():
+        node, keys = members[0], [each.metadata.name for each in members]
+        csis = [csi for key in keys if (csi := state.catalog.get(CSINode, key)) is not None]
+        devices = (slices.get(key, []) for key in keys)
         name, like = _table_name(node), _nodes_of_pool(node)
         names[name] = names.get(name, 0) + 1
         found.append(
@@ -269,8 +266,8 @@ def shapes_of(state: ClusterState, price: Callable[[Node], float] = equal_price)
                 like=like,
                 labels=_distinguished(node, alike[like], own),
                 price=price(node),
-                csi=state.catalog.get(CSINode, node.metadata.name),
-                slices=tuple(slices.get(node.metadata.name, ())),
+                csi=max(csis, key=lambda csi: len(csi.spec.drivers), default=None),
+                slices=tuple(max(devices, key=lambda each: sum(len(item.spec.devices) for item in each))),
             )
         )
     return found
@@ -384,16 +381,20 @@ def parse_shape(
 def place_labels(zone: str, nodes: Iterable[Node]) -> dict[str, str]:
     """Return the location labels of a new node in a zone: the zone, and what all nodes there agree on, such as the region.
 
-    In a zone without nodes, the region is the known one with which the name of the zone starts, as cloud providers name
-    zones (``eu-west-1`` and ``eu-west-1c``), if any.
+    In a zone without nodes, the region is the known one from which the name of the zone is formed as cloud providers do:
+    with a letter (``eu-west-1c``) or a suffix after a hyphen (``europe-west1-b``), if any.
     """
     labels = [node.metadata.labels for node in nodes]
     there = [each for each in labels if each.get(ZONE) == zone]
     common = {key: text for key, text in _common(there).items() if describes_place(key)}
     if not there:
-        regions = {region for each in labels if (region := each.get(REGION)) and zone.startswith(region)}
+        regions = {region for each in labels if (region := each.get(REGION)) and _is_in_region(zone, region)}
         common = {REGION: max(regions, key=len)} if regions else {}
     return {**common, ZONE: zone}
+
+
+def _is_in_region(zone: str, region: str) -> bool:
+    return zone.startswith(region) and re.fullmatch(r"[a-z]|-.+", zone[len(region) :]) is not None
 
 
 def _without_place(node: Node) -> Node:
