@@ -176,6 +176,8 @@ parameters: {shape: [small, large], nodes: [1, 3]}
         pytest.param("[", "sweep", id="no YAML"),
         pytest.param("", "an empty file", id="an empty file"),
         pytest.param("parameters: {a: [1]}\nuntil: 600\n", "until: expected a duration", id="a time without a unit"),
+        pytest.param("parameters: {a: [1]}\nuntil: -1h\n", "until: expected a positive duration", id="a negative time"),
+        pytest.param("parameters: {a: [1]}\nuntil: 0\n", "until: expected a positive duration", id="no time"),
         pytest.param("parameters: {a: [1]}\ntrials: 0\n", "trials: expected an integer of at least 1", id="no trials"),
         pytest.param("parameters: {a: [1]}\nseeds: [1, 2, 1]\n", "1 more than once", id="a repeated seed"),
         pytest.param("parameters: {a: [1]}\nshapes: {s: {cpu: 4x}}\n", "shapes.s.cpu", id="a shape without a quantity"),

@@ -167,13 +167,16 @@ def _seeds(document: Mapping[str, object], where: str) -> list[int]:
 
 
 def _until(document: Mapping[str, object], where: str) -> str:
-    text = str(document.get("until") or "")
-    if text:
-        try:
-            read_duration(text)
-        except InputError:
-            hint = "90s or 1h30m"
-            raise InputError("until", where=where, got=repr(text), wanted="a duration with units", hint=hint) from None
+    found = document.get("until")
+    if found is None or found == "":
+        return ""
+    text, hint = str(found), "90s or 1h30m"
+    try:
+        is_positive = read_duration(text) > 0
+    except InputError:
+        raise InputError("until", where=where, got=repr(text), wanted="a duration with units", hint=hint) from None
+    if not is_positive:
+        raise InputError("until", where=where, got=repr(text), wanted="a positive duration", hint=hint)
     return text
 
 
