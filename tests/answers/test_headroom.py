@@ -28,6 +28,20 @@ def test_constant_headroom_is_one_number() -> None:
     assert headroom_text(answer, 0)[0] == want
 
 
+@pytest.mark.parametrize(
+    ("limit", "want"),
+    [
+        pytest.param(2, "At least 2 more copies of replicaset/default/web fit at each time.", id="at each time"),
+        pytest.param(4, "Between 3 and at least 4 more copies of replicaset/default/web fit over time", id="at a time"),
+    ],
+)
+def test_headroom_beyond_the_limit_of_the_search_is_a_minimum(limit: int, want: str) -> None:
+    web = running("web-1", "a", cpu="1").obj()
+    clusters = [cluster_of(node("a", cpu="8"), web), cluster_of(node("a"), web)]
+    answer = headroom(lambda time_ns: clusters[time_ns], [0, 1], parse_mix("web"), limit=limit)
+    assert headroom_text(answer, 0)[0].startswith(want)
+
+
 def test_headroom_of_a_result_directory_is_computed_at_evenly_spaced_times(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

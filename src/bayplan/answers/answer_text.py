@@ -135,10 +135,13 @@ def headroom_text(answer: HeadroomAnswer, start_ns: int, *, everything: bool = F
         for row in answer.times
     ]
     if answer.least == answer.most:
-        verdict = f"{_copies(answer.least, 'more ')} of {answer.workloads} {'fits' if answer.least == 1 else 'fit'} at each time"
+        at_least = "At least " if least.reached_limit else ""
+        copies, fit = _copies(answer.least, "more "), "fits" if answer.least == 1 else "fit"
+        verdict = f"{at_least}{copies} of {answer.workloads} {fit} at each time"
         verdict += f"; the limit is {least.runs_out}" if least.runs_out else ""
     else:
-        verdict = f"Between {answer.least:,} and {answer.most:,} more copies of {answer.workloads} fit over time"
+        up_to = "at least " if any(row.reached_limit for row in answer.times if row.copies == answer.most) else ""
+        verdict = f"Between {answer.least:,} and {up_to}{answer.most:,} more copies of {answer.workloads} fit over time"
         verdict += f"; the fewest at {at}{reason}"
     heads = ("TIME", "COPIES", "PODS", "PENDING", "RUNS OUT")
     table = columns(heads, rows, everything=everything)
