@@ -190,11 +190,17 @@ def test_finished_and_terminating_pods_are_refused_with_their_state() -> None:
     done = make_pod("done").owner("Job", "import").obj()
     done = replace(done, status=replace(done.status, phase="Succeeded"))
     gone = running("web-1", "n1").terminating().obj()
-    cluster = cluster_of(*NODES, done, gone)
-    with pytest.raises(InputError, match=r"got 'default/done', which has finished; try 'job/default/import'"):
-        capacity(cluster, [Share("default/done")])
+    cluster = cluster_of(*NODES, done, gone, running("web-2", "n1").obj())
+    with pytest.raises(InputError, match=r"got 'default/done', which has finished$"):
+        capacity(cluster, [Share("default/done")])  # The job is not in the input.
     with pytest.raises(InputError, match=r"got 'pod/web-1', which is terminating; try 'replicaset/default/web'"):
         capacity(cluster, [Share("pod/web-1")])
+    assert capacity(cluster, [Share("replicaset/default/web")]).copies
+    job = make_object({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "import", "namespace": "default"}})
+    cluster = cluster_of(*NODES, done, job)
+    with pytest.raises(InputError, match=r"got 'default/done', which has finished; try 'job/default/import'"):
+        capacity(cluster, [Share("default/done")])
+    capacity(cluster, [Share("job/default/import")])
 
 
 @pytest.mark.parametrize("name", ["daemonset/default/log", "log-1"])

@@ -206,7 +206,8 @@ def _inactive(text: str, kind: str, namespace: str, name: str, cluster: Objects)
         if pod.metadata.name == name and namespace in ("", pod.metadata.namespace) and not is_active(pod):
             state = "has finished" if pod.status.phase in FINISHED_PHASES else "is terminating"
             owner_kind, owner = workload_of(pod, cluster)
-            hint = f"'{owner_kind.lower()}/{pod.metadata.namespace}/{owner}'" if owner_kind != "Pod" else ""
+            is_known = owner_kind != "Pod" and _matching(owner_kind.lower(), pod.metadata.namespace, owner, cluster)
+            hint = f"'{owner_kind.lower()}/{pod.metadata.namespace}/{owner}'" if is_known else ""
             wanted = "a workload, or a pod that runs or is pending"
             return InputError("workload", got=f"'{text}', which {state}", wanted=wanted, hint=hint)
     return None
