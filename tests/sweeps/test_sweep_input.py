@@ -145,3 +145,24 @@ def test_results_of_other_input_are_refused(plan: SweepPlan, folder: Path) -> No
         run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))
     (folder / "cluster.yaml").write_text(CLUSTER)
     assert run_sweep(plan, folder / "out", lambda: LocalExecutor(plan)) == first
+
+
+def test_an_error_names_at_most_five_changed_files(folder: Path) -> None:
+    (folder / "nodes").mkdir()
+    for number in range(8):
+        (folder / "nodes" / f"{number}.yaml").write_text(CLUSTER.partition("---")[0].replace("a}", f"n{number}}}", 1))
+    (folder / "sweep.yaml").write_text(SWEEP.replace("[cluster.yaml]", "[cluster.yaml, nodes]"))
+    plan = read_plan(folder / "sweep.yaml")
+    run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))
+    for path in (folder / "nodes").iterdir():
+        path.write_text(path.read_text() + "\n")
+    with pytest.raises(InputError, match=r"/4\.yaml and 3 more files changed"):
+        run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))
+
+
+def test_a_sweep_continues_if_the_digests_of_its_input_are_empty(plan: SweepPlan, folder: Path) -> None:
+    first = run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))
+    digests = (folder / "out" / "input.json").read_bytes()
+    (folder / "out" / "input.json").write_bytes(b"")  # As a kill leaves it during a write in place.
+    assert run_sweep(plan, folder / "out", lambda: LocalExecutor(plan)) == first
+    assert (folder / "out" / "input.json").read_bytes() == digests

@@ -24,6 +24,8 @@ from bayplan.sweeps.space import Value
 from bayplan.sweeps.trials import Outcome
 
 PLAN, INPUT, JOURNAL, TRIALS, RESULTS = "sweep.json", "input.json", "journal.jsonl", "trials.parquet", "results"
+MAX_CHANGED = 5
+"""The maximum number of changed files that an error names."""
 
 
 class SweepFolder:
@@ -74,16 +76,24 @@ class SweepFolder:
             InputError: a file has changed since a trial of this folder read it, or cannot be found.
         """
         stored, found = self.path / INPUT, input_digests(self._plan)
-        if self.done and stored.exists():
-            before = msgspec.json.decode(stored.read_bytes(), type=dict[str, str])
+        text = msgspec.json.encode(found)
+        old = stored.read_bytes() if stored.exists() else b""  # Earlier versions wrote no file, or left an empty one.
+        if old == text:
+            return
+        if self.done and old:
+            before = msgspec.json.decode(old, type=dict[str, str])
             changed = [name for name in sorted(before.keys() | found) if before.get(name) != found.get(name)]
             if changed:
+                more = f" and {len(changed) - MAX_CHANGED:,} more files" if len(changed) > MAX_CHANGED else ""
+                names = ", ".join(changed[:MAX_CHANGED]) + more
                 raise InputError(
                     "--out",
-                    got=f"'{self.path}', whose trials ran before {', '.join(changed)} changed",
+                    got=f"'{self.path}', whose trials ran before {names} changed",
                     wanted="a new folder, or the same input",
                 )
-        stored.write_bytes(msgspec.json.encode(found))
+        partial = self.path / f".{INPUT}.partial"
+        partial.write_bytes(text)
+        partial.replace(stored)
 
     def add(self, outcome: Outcome) -> None:
         """Append the outcome of a finished trial to the journal."""
