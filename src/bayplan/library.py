@@ -34,7 +34,7 @@ from bayplan.answers.unblock import Unblocking, unblock
 from bayplan.answers.waiting_reasons import WaitingReason, waiting_reasons
 from bayplan.answers.what_if import Answer as WhatIfAnswer
 from bayplan.answers.what_if import Reschedule, what_if
-from bayplan.app.custom_plugins import CustomPlugin, check_plugin_class
+from bayplan.app.custom_plugins import CustomPlugin
 from bayplan.app.mode import Mode
 from bayplan.app.question_clusters import changed_setup
 from bayplan.app.scheduler_setup import SchedulerSetup, SetupOrigin
@@ -105,8 +105,6 @@ class Cluster:
         if registry is None:
             registry = in_tree_registry() if classic is None else Registry({})
         registry = registry.with_plugins(*plugins)
-        for each in plugins:
-            check_plugin_class(each)
         gates = FeatureGates.from_mapping(feature_gates or {})
         self.source: ClusterSource | None = None
         self.seed = seed
@@ -442,8 +440,10 @@ def _state_text(pod: PodTimeline) -> str:
     """Return why a pod is not pending: ``is on node-1``, ``has succeeded``."""
     if pod.fate in (PodFate.SUCCEEDED, PodFate.FAILED):
         return f"has {pod.fate}"
-    leaves = pod.fate is PodFate.DELETED or (pod.pod is not None and pod.pod.metadata.deletion_timestamp is not None)
-    return " and ".join([f"is on {pod.node}"] * bool(pod.node) + ["is being deleted"] * leaves)
+    is_terminating = pod.pod is not None and pod.pod.metadata.deletion_timestamp is not None
+    if not (is_terminating or pod.fate is PodFate.DELETED):
+        return f"is on {pod.node}" if pod.node else "is not pending"
+    return f"is on {pod.node} and is being deleted" if pod.node else "is being deleted"
 
 
 def _setup_of(

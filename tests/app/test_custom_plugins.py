@@ -9,7 +9,7 @@ import pytest
 
 from bayplan import Cluster, NodeInfo, PerNodePlugin
 from bayplan.app import custom_plugins
-from bayplan.app.custom_plugins import load_custom_plugins
+from bayplan.app.custom_plugins import CustomPlugin, load_custom_plugins, reported_plugin_errors
 from bayplan.app.simulation import SimulationOptions, simulate
 from bayplan.base.errors import InputError, PluginError
 from bayplan.objects.pod import Pod
@@ -291,6 +291,15 @@ def test_an_installed_plugin_is_found_by_name(folder: Path, monkeypatch: pytest.
     assert enabled == []
 
 
+def test_an_installed_plugin_with_another_constructor_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "odd_package.py").write_text(ODD)
+    monkeypatch.syspath_prepend(str(folder))
+    points = [EntryPoint("odd", "odd_package:NoHandle", custom_plugins.ENTRY_POINT_GROUP)]
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points)
+    with pytest.raises(PluginError, match=r"^plugin NoHandle: expected __init__\(self, arguments, handle\)"):
+        load_custom_plugins([], in_tree_registry())
+
+
 @pytest.mark.parametrize("value", ["rack_gone:LowRack", "os:getcwd"])
 def test_an_invalid_entry_point_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     points = [EntryPoint("racks", value, custom_plugins.ENTRY_POINT_GROUP)]
@@ -340,3 +349,18 @@ def test_an_error_outside_of_plugins_suggests_to_check_them(folder: Path) -> Non
     with pytest.raises(AttributeError) as failed:
         placed(folder, "odd.py:Reserves")
     assert failed.value.__notes__[-1].startswith("Perhaps Reserves returned a value of the wrong type: bayplan.testing")
+
+
+@pytest.mark.parametrize(
+    ("problem", "has_note"),
+    [
+        pytest.param(TypeError("no number"), True, id="a wrong type"),
+        pytest.param(OSError("disk full"), False, id="a full disk"),
+        pytest.param(MemoryError(), False, id="no memory"),
+    ],
+)
+def test_only_errors_that_wrong_types_cause_suggest_a_check(problem: Exception, has_note: bool) -> None:
+    enabled = CustomPlugin(PerNodePlugin, 1, "mine.py")
+    with pytest.raises(type(problem)) as failed, reported_plugin_errors([enabled]):
+        raise problem
+    assert bool(getattr(failed.value, "__notes__", ())) == has_note

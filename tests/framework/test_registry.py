@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cached_property
 from types import ModuleType
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from bayplan.base.errors import PluginError
 from bayplan.framework.node_info import NodeInfo
 from bayplan.framework.per_node_plugin import PerNodePlugin
-from bayplan.framework.plugin import Plugin
+from bayplan.framework.plugin import Plugin, Reads
 from bayplan.framework.registry import Registry
 from bayplan.framework.rule import FilterRule
 from bayplan.objects.pod import Pod
@@ -69,6 +70,40 @@ def test_a_duplicate_plugin_name_is_refused() -> None:
         in_tree_registry().with_plugins(Twin)
     with pytest.raises(PluginError, match="a plugin named Filters already exists"):
         Registry({}).with_plugins(Filters, Filters)
+
+
+class WithoutHandle(Filters):
+    def __init__(self, arguments: object) -> None:
+        super().__init__(arguments, make_handle())
+
+
+class WithMethod(Filters):
+    def reads(self) -> Reads:  # type: ignore[override]
+        return Reads.NODES
+
+
+@pytest.mark.parametrize(
+    ("plugin", "want"),
+    [
+        pytest.param(WithoutHandle, r"expected __init__\(self, arguments, handle\), got __init__", id="a constructor"),
+        pytest.param(WithMethod, "expected reads of the type bayplan.Reads", id="a method for an attribute"),
+    ],
+)
+def test_a_class_that_could_not_be_used_is_refused(plugin: type[Filters], want: str) -> None:
+    with pytest.raises(PluginError, match=want):
+        Registry({}).with_plugins(plugin)
+
+
+def test_a_constructor_without_a_signature_and_computed_reads_are_accepted() -> None:
+    class Extension(Filters):
+        __init__ = max  # A builtin without a signature, as extension modules have them.
+
+    class Computed(Filters):
+        @cached_property
+        def reads(self) -> Reads:  # type: ignore[override]
+            return Reads.NODES
+
+    assert list(Registry({}).with_plugins(Extension, Computed)) == ["Extension", "Computed"]
 
 
 class PlainPerNode(PerNodePlugin):

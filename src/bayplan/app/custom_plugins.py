@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import inspect
 import linecache
 import sys
 import traceback
@@ -18,12 +17,16 @@ import msgspec
 from bayplan.analysis.units import format_choice
 from bayplan.base.errors import BayplanError, PluginError, PluginFailure
 from bayplan.base.near_names import near_name
-from bayplan.framework.plugin import Plugin, Reads
+from bayplan.framework.plugin import Plugin
 from bayplan.framework.registry import Registry
 
 ENTRY_POINT_GROUP = "bayplan.plugins"
 MAX_WEIGHT = (1 << 31) - 1
 """The maximum weight of a plugin: weights are int32 in a configuration file."""
+
+
+_FROM_WRONG_TYPES = (AttributeError, LookupError, TypeError, ValueError)
+"""Exceptions that values of wrong types can cause in the scheduler; others, such as OSError, have other causes."""
 
 
 class CustomPlugin(msgspec.Struct, frozen=True):
@@ -145,7 +148,6 @@ def _load_module(path: Path, option: str) -> ModuleType:
 def _plugin_class(module: ModuleType, path: Path, name: str) -> type[Plugin[Any]]:
     found = getattr(module, name, None)
     if isinstance(found, type) and issubclass(found, Plugin):
-        check_plugin_class(found)
         return found
     own = [
         each.__name__
@@ -159,28 +161,6 @@ def _plugin_class(module: ModuleType, path: Path, name: str) -> type[Plugin[Any]
     raise PluginError(
         name, where=str(path), wanted="a class that inherits from one of Bayplan's plugin classes", got=got, hint=hint
     )
-
-
-def check_plugin_class(plugin: type[Plugin[Any]]) -> None:
-    """Check what the registry does not: the signature of the constructor, and the types of `reads` and `pre_reads`.
-
-    Raises:
-        PluginError: the constructor can't be called with arguments and handle, or an attribute is not of the type `Reads`.
-    """
-    try:
-        signature = inspect.signature(plugin)
-        signature.bind(None, None)
-    except TypeError:
-        names = ", ".join(("self", *map(str, signature.parameters.values())))
-        wanted = "__init__(self, arguments, handle)"
-        raise PluginError(f"plugin {plugin.name or plugin.__name__}", wanted=wanted, got=f"__init__({names})") from None
-    for name in ("reads", "pre_reads"):
-        value = getattr(plugin, name, Reads.NODES)
-        if not isinstance(value, Reads | property):
-            wanted = f"{name} of the type bayplan.Reads"
-            raise PluginError(
-                f"plugin {plugin.name or plugin.__name__}", wanted=wanted, got=repr(value), hint="Reads.NODES"
-            )
 
 
 def _installed_plugins() -> list[type[Plugin[Any]]]:
@@ -254,7 +234,7 @@ def reported_plugin_errors(plugins: Sequence[CustomPlugin]) -> Iterator[None]:
         # A plugin that calls sys.exit must not end the command without a message.
         if any(frame.filename in files for frame in traceback.extract_tb(problem.__traceback__)):
             raise failure_in_plugin(problem, files) from problem
-        if plugins and isinstance(problem, Exception):
+        if plugins and isinstance(problem, _FROM_WRONG_TYPES):
             # The engine does not check what plugins return, so it may be a plugin's fault without a frame in its file.
             names = format_choice([custom.plugin.name for custom in plugins])
             problem.add_note(

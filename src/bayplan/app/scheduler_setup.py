@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from bayplan.app.custom_plugins import CustomPlugin, check_plugin_class, load_custom_plugins
+from bayplan.app.custom_plugins import CustomPlugin, load_custom_plugins
 from bayplan.app.mode import Mode, reject_provider
 from bayplan.base.errors import ConfigurationError
 from bayplan.engine.assemble import assemble_scheduler
@@ -128,11 +128,9 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
         """Return the setup with more custom plugins, enabled with weight 1.
 
         Raises:
-            PluginError: see `Registry.with_plugins` and `check_plugin_class`.
+            PluginError: see `Registry.with_plugins`.
         """
         registry = self.registry.with_plugins(*classes)
-        for each in classes:
-            check_plugin_class(each)
         return self.enabling([CustomPlugin(each, 1, "") for each in classes], registry)
 
     def with_plugin_options(self, options: Sequence[str]) -> SchedulerSetup:

@@ -7,7 +7,6 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bayplan.app.custom_plugins import check_plugin_class
 from bayplan.base.errors import BayplanError, InputError, PluginError
 from bayplan.framework.events import ClusterEvent
 from bayplan.framework.feature_gates import FeatureGates
@@ -88,7 +87,6 @@ def check_declarations(plugin: type[Plugin[Any]]) -> None:
         )
     try:
         Registry({}).with_plugins(plugin)
-        check_plugin_class(plugin)
     except PluginError as problem:
         raise PluginFault(str(problem)) from None
     missing = [point for point in plugin.extension_points() if not _implements(plugin, point)]
