@@ -174,6 +174,7 @@ def test_annotated_prices_of_nodes_are_used_unless_others_are_given() -> None:
     assert "all nodes cost the same" not in answer.assumptions
     assert [price_in({}, each) for each in nodes] == [2.5, 7.0]
     assert price_in({"n1": 1.0}, nodes[0]) == 1.0
+    assert [price_in({}, priced("n", text)) for text in ("nan", "inf", "-1", "low", "0")] == [None] * 4 + [0.0]
 
 
 def test_a_shape_has_the_devices_of_the_node_with_the_most() -> None:

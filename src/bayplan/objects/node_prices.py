@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from bayplan.objects.node import Node
 
 PRICE = "bayplan.io/price"
@@ -9,8 +11,9 @@ PRICE = "bayplan.io/price"
 
 
 def price_of(node: Node) -> float | None:
-    """Return the price of a node per hour; None if the annotation is missing or not a number."""
+    """Return the price of a node per hour; None if the annotation is missing or not a number of at least 0."""
     try:
-        return float(node.metadata.annotations.get(PRICE, ""))
+        price = float(node.metadata.annotations.get(PRICE, ""))
     except ValueError:
         return None
+    return price if 0 <= price < math.inf else None
