@@ -466,14 +466,19 @@ def test_new_pods_of_daemon_sets_name_their_workload() -> None:
     assert [(row.kind, row.workload) for row in answer.differences] == [("new", "daemonset/default/agent")]
 
 
-def test_applied_workloads_are_reported_as_without_effect_on_pods() -> None:
+@pytest.mark.parametrize(
+    ("names", "want"),
+    [
+        pytest.param(["new"], "applied deployment/default/new: its", id="one"),
+        pytest.param(["new", "newer"], "2 applied workloads: their", id="several"),
+    ],
+)
+def test_applied_workloads_are_reported_as_without_effect_on_pods(names: list[str], want: str) -> None:
     pod = {"metadata": {"labels": {"app": "new"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     spec = {"replicas": 3, "selector": {"matchLabels": {"app": "new"}}, "template": pod}
-    metadata = {"name": "new", "namespace": "default"}
-    made = make_object({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
-    answer = what_if(cluster_of(*NODES, *WEB), [Change("apply", "new.yaml", objects=(made,))])
+    document = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": spec}
+    made = [make_object({**document, "metadata": {"name": name, "namespace": "default"}}) for name in names]
+    answer = what_if(cluster_of(*NODES, *WEB), [Change("apply", "new.yaml", objects=tuple(made))])
     assert not answer.differences
-    assert (
-        "no controller acts on the applied deployment/default/new: its pods are neither created nor replaced"
-        in answer.assumptions
-    )
+    notes = [each for each in answer.assumptions if each.startswith("no controller")]
+    assert notes == [f"no controller acts on the {want} pods are neither created nor replaced"]

@@ -394,6 +394,7 @@ def _priority(change: Change, trial: Trial, cluster: QuestionCluster, effect: Ef
 
 
 def _apply(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
+    workloads: list[str] = []
     for item in change.objects:
         trial.put(item)
         if isinstance(item, Pod) and cluster.get(Pod, item.key) is None:
@@ -401,8 +402,13 @@ def _apply(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effec
         elif isinstance(item, Node) and cluster.get(Node, item.key) is None:
             effect.nodes_added[item.key] = None
         elif type(item).__name__.lower() in KINDS:
-            label = f"{type(item).__name__.lower()}/{item.key}"
-            effect.notes[f"no controller acts on the applied {label}: its pods are neither created nor replaced"] = None
+            workloads.append(f"{type(item).__name__.lower()}/{item.key}")
+    if workloads:
+        several = len(workloads) > 1
+        names, their = (
+            (f"{len(workloads):,} applied workloads", "their") if several else (f"applied {workloads[0]}", "its")
+        )
+        effect.notes[f"no controller acts on the {names}: {their} pods are neither created nor replaced"] = None
 
 
 def _count(what: str, text: str) -> int:
