@@ -151,7 +151,7 @@ def test_every_rejection_of_a_node_has_the_smallest_sufficient_change(node: str,
         ),
         pytest.param(
             ["ToBeDeletedByClusterAutoscaler"],
-            "nothing: an autoscaler is about to remove the node (ToBeDeletedByClusterAutoscaler)",
+            "none: an autoscaler is removing the node (ToBeDeletedByClusterAutoscaler)",
             id="a node that an autoscaler removes",
         ),
     ],

@@ -228,7 +228,7 @@ def _remedy_of_conditions(node: str, taints: Sequence[Taint]) -> str:
     keys = list(dict.fromkeys(each.key for each in taints))
     leaving = [key for key in keys if key in LEAVING_TAINTS]
     if leaving:
-        return f"nothing: an autoscaler is about to remove the node ({', '.join(leaving)})"
+        return f"none: an autoscaler is removing the node ({', '.join(leaving)})"
     ill = [key for key in keys if key != CORDON_TAINT]
     parts = [f"uncordon {node}"] if CORDON_TAINT in keys else []
     if ill:

@@ -226,7 +226,7 @@ class _Removal:
         return _Pass([], [], left_out), MAX_PASSES
 
     def _in_order(self, names: Sequence[str]) -> list[str]:
-        """Return nodes by the load that would have to move relative to their price, smallest first; the dearer of equal ones."""
+        """Return nodes by the load to move relative to their price, smallest first; if equal, the most expensive first."""
         state = self._cluster.state
         load = moving_share(state)
 
