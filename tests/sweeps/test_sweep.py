@@ -21,7 +21,7 @@ from bayplan.reports.page import read_runs
 from bayplan.sweeps.executors import Executor, LocalExecutor, ProcessExecutor, RayExecutor
 from bayplan.sweeps.objectives import OBJECTIVES
 from bayplan.sweeps.plan import SweepPlan, read_plan
-from bayplan.sweeps.saving import _folder_name, label, save_results
+from bayplan.sweeps.saving import label, save_results
 from bayplan.sweeps.space import Choice, Range, drawn, grid, read_space
 from bayplan.sweeps.store import JOURNAL, SweepFolder
 from bayplan.sweeps.sweep import Candidate, run_sweep, trial_count
@@ -34,7 +34,7 @@ from bayplan.sweeps.trials import (
     trial_setup,
 )
 from tests.apiserver.serving import wait_until
-from tests.sweeps.conftest import CLUSTER, PACKED, SPREAD, STRATEGY, SWEEP, rows
+from tests.sweeps.sweeps import CLUSTER, PACKED, SPREAD, STRATEGY, SWEEP, rows
 
 
 def test_packing_leaves_room_for_the_large_pod(plan: SweepPlan, folder: Path) -> None:
@@ -374,10 +374,16 @@ def test_the_sweep_command_lists_each_set_and_each_error_once(folder: Path, caps
     assert "4 result directories" in lines[6]
 
 
-def test_long_labels_are_shortened_for_the_file_system() -> None:
-    name = _folder_name(Candidate(7, {f"a{number}.{'x' * 20}{number}": 1 for number in range(20)}, 1.0))
-    assert len(name) < 255
-    assert name.endswith("..., set 7")
+def test_long_labels_are_shortened_for_the_file_system(folder: Path) -> None:
+    shape = "x" * 250
+    text = f"paths: [cluster.yaml]\nshapes: {{{shape}: {{cpu: 4}}}}\nparameters: {{nodes: [2], shape: [{shape}]}}\n"
+    (folder / "sweep.yaml").write_text(text)
+    plan = read_plan(folder / "sweep.yaml")
+    best = run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))
+    (saved,) = save_results(plan, folder / "out", best)
+    assert len(saved.parent.name) < 255
+    assert saved.parent.name.endswith("..., set 0")
+    assert saved.is_dir()
 
 
 def test_the_sweep_command_reports_that_no_parameter_matters(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

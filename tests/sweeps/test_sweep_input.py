@@ -12,7 +12,7 @@ from bayplan.sweeps.executors import LocalExecutor
 from bayplan.sweeps.plan import SweepPlan, read_plan
 from bayplan.sweeps.sweep import run_sweep
 from bayplan.sweeps.trials import Trial, read_shared_input, run_trial, trial_inputs, trial_setup
-from tests.sweeps.conftest import CLUSTER, SWEEP, rows
+from tests.sweeps.sweeps import CLUSTER, SWEEP, rows
 
 
 def test_a_configuration_file_that_is_no_yaml_is_refused(folder: Path) -> None:
@@ -33,6 +33,14 @@ def test_an_invalid_base_configuration_ends_the_sweep(folder: Path, config: str,
     (folder / "sweep.yaml").write_text(SWEEP + f"config: {config}\n")
     plan = read_plan(folder / "sweep.yaml")
     with pytest.raises(InputError, match=want):
+        run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))
+    assert not (folder / "out").exists()
+
+
+def test_a_weight_of_a_plugin_without_scores_ends_the_sweep(folder: Path) -> None:
+    (folder / "sweep.yaml").write_text("paths: [cluster.yaml]\nparameters: {weight.NodeUnschedulable: [0, 2]}\n")
+    plan = read_plan(folder / "sweep.yaml")
+    with pytest.raises(InputError, match=r"parameter weight\.NodeUnschedulable: expected a score plugin"):
         run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))
     assert not (folder / "out").exists()
 

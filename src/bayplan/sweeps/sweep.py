@@ -14,7 +14,7 @@ from bayplan.sweeps.plan import SweepPlan
 from bayplan.sweeps.searches import make_search
 from bayplan.sweeps.space import Parameters, Value, grid
 from bayplan.sweeps.store import SweepFolder
-from bayplan.sweeps.trials import Outcome, Trial, trial_setup
+from bayplan.sweeps.trials import Outcome, Trial, check_weights, trial_setup
 
 Progress = Callable[[int, int], None]
 """Called with the number of finished trials and the number of all trials."""
@@ -62,25 +62,29 @@ def _check_configuration(plan: SweepPlan) -> None:
     """Report an error that all trials would have before the first of them.
 
     Raises:
-        InputError: the configuration is invalid without parameters, and with all of the first ones for the same reason.
+        InputError: the configuration is invalid without parameters, and with all of the first ones for the same reason; or a
+            plugin with a weight has no scores.
     """
-    problem = _setup_error(plan, {})
-    if problem is None:
-        return
-    first = next(iter(make_search(plan).batches()), [])
-    for parameters in first:
-        found = _setup_error(plan, parameters)
-        if found is None or str(found) != str(problem):
-            return  # A parameter may complete or correct the configuration.
-    raise problem
-
-
-def _setup_error(plan: SweepPlan, parameters: Parameters) -> InputError | None:
     try:
-        trial_setup(plan, parameters).connections.close()
+        setup = trial_setup(plan, {})
     except InputError as problem:
-        return problem
-    return None
+        if _all_fail(plan, str(problem)):
+            raise
+        return  # A parameter completes or corrects the configuration, or each trial reports its own error.
+    setup.connections.close()
+    check_weights(setup, plan.space)
+
+
+def _all_fail(plan: SweepPlan, error: str) -> bool:
+    """Return whether the configuration is invalid for one reason with all parameter sets of the first batch."""
+    for parameters in next(iter(make_search(plan).batches()), []):
+        try:
+            trial_setup(plan, parameters).connections.close()
+        except InputError as problem:
+            if str(problem) == error:
+                continue
+        return False
+    return True
 
 
 def _run_batches(

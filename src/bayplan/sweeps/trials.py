@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -132,12 +132,21 @@ def trial_setup(plan: SweepPlan, parameters: Mapping[str, Value]) -> SchedulerSe
         # Perhaps the configuration is malformed, so that parameters can't be applied. Then its reader reports where.
         _read_setup(plan, trial_configuration(plan.config, {})).connections.close()
         raise
+    check_weights(setup, parameters)
     weights = {name.removeprefix(WEIGHT): value for name, value in parameters.items() if name.startswith(WEIGHT)}
-    for plugin in weights:
-        known = setup.registry.plugins.get(plugin)
-        if known is not None and ExtensionPoint.SCORE not in known.extension_points():
-            raise InputError(f"parameter {WEIGHT}{plugin}", got="a plugin without scores", wanted="a score plugin")
     return _without_scores(setup, {plugin for plugin, weight in weights.items() if not weight})
+
+
+def check_weights(setup: SchedulerSetup, names: Iterable[str]) -> None:
+    """Check the parameters with these names that are weights.
+
+    Raises:
+        InputError: a plugin with a weight has no scores.
+    """
+    for name in names:
+        known = setup.registry.plugins.get(name.removeprefix(WEIGHT)) if name.startswith(WEIGHT) else None
+        if known is not None and ExtensionPoint.SCORE not in known.extension_points():
+            raise InputError(f"parameter {name}", got="a plugin without scores", wanted="a score plugin")
 
 
 def _read_setup(plan: SweepPlan, configuration: Mapping[str, object]) -> SchedulerSetup:
