@@ -201,17 +201,22 @@ def trial_configuration(base: Mapping[str, object], parameters: Mapping[str, Val
 
 
 def _set_weight(profile: dict[str, Any], plugin: str, weight: Value, *, known: set[str]) -> None:
-    """Set the weight of a score plugin; 0 disables its scores. A plugin outside the default profile is enabled at all points."""
+    """Set the weight of a score plugin, except 0 (see `_without_scores`).
+
+    A plugin outside the default profile is enabled at all points.
+    """
+    if not weight:
+        return
     plugins = profile.setdefault("plugins", {})
-    if plugin not in known and weight:
+    if plugin not in known:
         enabled = plugins.setdefault("multiPoint", {}).setdefault("enabled", [])
         enabled[:] = [each for each in enabled if each["name"] != plugin] + [{"name": plugin, "weight": weight}]
         return
     score = plugins.setdefault("score", {})
     enabled = [each for each in score.get("enabled", []) if each["name"] != plugin]
     disabled = [each for each in score.get("disabled", []) if each["name"] != plugin]
-    score["disabled"] = [*disabled, {"name": plugin}] if plugin in known else disabled
-    score["enabled"] = [*enabled, {"name": plugin, "weight": weight}] if weight else enabled
+    score["disabled"] = [*disabled, {"name": plugin}]
+    score["enabled"] = [*enabled, {"name": plugin, "weight": weight}]
 
 
 def _set_argument(profile: dict[str, Any], path: str, value: Value) -> None:
