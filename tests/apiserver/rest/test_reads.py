@@ -10,6 +10,7 @@ import pytest
 
 from bayplan.apiserver.rest.messages import Request, Stream, parse_query
 from bayplan.apiserver.rest.negotiation import PLAIN, negotiate
+from bayplan.base.plain_data import part, parts
 from tests.apiserver.client import PODS, Client, Document, collect, names, pod
 
 META = "meta.k8s.io/v1"
@@ -293,6 +294,21 @@ def test_custom_resources_are_pruned_defaulted_and_removed_with_their_definition
     assert strategic.status == 415
     client.delete(f"{definitions}/boxes.example.com")
     assert client.get(boxes).status == 404
+
+
+def test_a_malformed_path_ends_the_columns_of_a_table(client: Client) -> None:
+    column = {"type": "integer", "jsonPath": ".metadata.generation"}
+    columns = [{**column, "name": "A"}, {**column, "name": "B", "jsonPath": ".a["}, {**column, "name": "C"}]
+    [version] = parts(part(CRD, "spec"), "versions")
+    spec = {**part(CRD, "spec"), "versions": [{**version, "additionalPrinterColumns": columns}]}
+    client.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {**CRD, "spec": spec})
+    boxes = "/apis/example.com/v1/namespaces/default/boxes"
+    client.post(boxes, {"apiVersion": "example.com/v1", "kind": "Box", "metadata": {"name": "b"}})
+
+    table = client.get(boxes, TABLE)
+
+    assert [each["name"] for each in parts(table.document, "columnDefinitions")] == ["Name", "A"]
+    assert table.at("rows.0.cells") == ["b", 1]
 
 
 def test_a_list_by_name_is_paged_across_namespaces_but_not_in_one() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from bayplan.apiserver.kinds.autoscaler_conversion import V1_ANNOTATIONS
@@ -12,7 +14,7 @@ from bayplan.apiserver.schema.facts import ColumnFacts, api_facts, internal_pack
 from bayplan.apiserver.tables.ages import age
 from bayplan.apiserver.tables.cells import CELLS, named_and_aged
 from bayplan.apiserver.tables.column_descriptions import describe_column
-from bayplan.apiserver.tables.json_paths import MISSING, first_value
+from bayplan.apiserver.tables.json_paths import MISSING, first_value, is_valid
 from bayplan.apiserver.tables.pod_cells import pod_conditions
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.json import json_text, shortest_text
@@ -119,12 +121,17 @@ def _columns(resource: Resource, key: str) -> tuple[ColumnFacts, ...]:
                     or f"Custom resource definition column (in JSONPath format): {each.get('jsonPath')}"
                 ),
             )
-            for each in printed
+            for each in _valid_columns(printed)
         ]
         return (_NAME_AND_AGE[0], *extra)
     if key == "apiregistration.APIService":
         return _API_SERVICE
     return api_facts().columns[key] if key in CELLS else _NAME_AND_CREATION
+
+
+def _valid_columns(printed: list[Document]) -> Iterator[Document]:
+    """Return the columns before the first malformed path: as in upstream, it ends the table."""
+    return takewhile(lambda each: is_valid(str(each.get("jsonPath") or "")), printed)
 
 
 def _priority(column: Document) -> int:
@@ -138,7 +145,7 @@ def _cells(resource: Resource, key: str, document: Document, now: float) -> list
         printed = parts(resource.custom, "additionalPrinterColumns")
         if printed:
             whole = {"apiVersion": resource.api_version, "kind": resource.kind, **document}
-            return [metadata.get("name"), *(_custom_cell(each, whole, now) for each in printed)]
+            return [metadata.get("name"), *(_custom_cell(each, whole, now) for each in _valid_columns(printed))]
         return named_and_aged(document, now)
     cells = CELLS.get(key)
     if cells is None:
