@@ -114,10 +114,24 @@ def test_invalid_json_patch_operations_are_refused(operation: Document) -> None:
             id="a text of the patch",
         ),
         pytest.param('[{"op":"add","path":"/c","value":"<"}]', True, id="no test"),
+        pytest.param('[{"op":"test","path":"/m/a&b","value":1}]', True, id="a pointer that Go escapes"),
+        pytest.param('[{"op":"test","path":"/m","value":{"a&b":1,"\\"":"x"}}]', True, id="a key that Go escapes"),
+        pytest.param('[{"op":"test","path":"/m","value":{"a\\u0026b":1,"\\u0022":"x"}}]', True, id="an escaped key"),
+        pytest.param(
+            '[{"op":"add","path":"/c","value":{"\\ud800":"<"}},{"op":"test","path":"/c/\ufffd","value":"<"}]',
+            True,
+            id="half of a surrogate pair in a key",
+        ),
+        pytest.param(
+            '[{"op":"test","path":"/b","value":"b"},{"op":"remove","path":"/m/a&b"}]', True, id="a removed key"
+        ),
+        pytest.param(
+            '[{"\\u006fp":"t\\u0065st","path":"/m/a\\u0026b","value":1}]', True, id="an escaped operation and pointer"
+        ),
     ],
 )
 def test_tests_of_a_json_patch_compare_the_spelling_of_texts(patch: str, passes: bool) -> None:
-    document, operations = {"a": "<", "b": "b"}, json.loads(patch)
+    document, operations = {"a": "<", "b": "b", "m": {"a&b": 1, '"': "x"}}, json.loads(patch.replace("ud800", "ufffd"))
     json_patch(document, operations)
 
     if passes:
