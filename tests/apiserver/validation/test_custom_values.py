@@ -49,6 +49,19 @@ KEYED: Document = {
         pytest.param(
             {**TEXT, "enum": ["a", "b"]}, "c", 'x: Unsupported value: "c": supported values: "a", "b"', id="an enum"
         ),
+        pytest.param(
+            {**TEXT, "nullable": True, "enum": ["a", None]},
+            None,
+            'x: Unsupported value: null: supported values: "a", "null"',
+            id="null in an enum",
+        ),
+        pytest.param(
+            {"type": "array", "items": {}, "enum": [[True]]},
+            [1],
+            'x: Unsupported value: [1]: supported values: "[true]"',
+            id="types in a list of an enum",
+        ),
+        pytest.param({"type": "array", "items": {}, "enum": [[True]]}, [True], "", id="a list of an enum"),
         pytest.param({**TEXT, "maxLength": 2}, "abc", "x: Too long: may not be more than 2 bytes", id="too long"),
         pytest.param(
             {**TEXT, "minLength": 2},

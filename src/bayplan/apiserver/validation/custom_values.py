@@ -199,12 +199,25 @@ def _check_enum(schema: Document, value: object, path: str, work: _Work) -> list
 
 
 def _same(allowed: object, value: object) -> bool:
-    """Return whether a value equals an enum value. As upstream, convert numbers to the type of the enum value."""
+    """Return whether a value equals an enum value. As upstream, convert numbers to its type; null equals nothing."""
+    if allowed is None or value is None:
+        return False
     if isinstance(allowed, bool) or isinstance(value, bool):
         return allowed is value
     if isinstance(allowed, int) and isinstance(value, float):
         return isfinite(value) and int(value) == allowed
-    return allowed == value
+    return _is_equal(allowed, value) if isinstance(allowed, dict | list) else allowed == value
+
+
+def _is_equal(left: object, right: object) -> bool:
+    """Return whether two values and their types are equal."""
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(_is_equal(item, right[name]) for name, item in left.items())
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(_is_equal(*pair) for pair in zip(left, right, strict=True))
+    return left == right
 
 
 def _check_object(schema: Document, value: Document, old: object, path: str, work: _Work) -> list[Cause]:
