@@ -415,8 +415,9 @@ def test_a_metadata_change_is_checked_between_the_rules_of_a_runtime_class(clien
     ]
 
 
-def test_a_service_without_a_name_gets_no_address(client: Client) -> None:
-    found = client.post("/api/v1/namespaces/default/services", {})
+@pytest.mark.parametrize("body", [pytest.param({}, id="any"), pytest.param({"clusterIP": "10.96.0.50"}, id="given")])
+def test_a_service_without_a_name_gets_no_address(client: Client, body: Document) -> None:
+    found = client.post("/api/v1/namespaces/default/services", {"spec": body} if body else {})
 
     [cause] = cast("list[Document]", found.at("details.causes"))
     assert cause["field"] == "spec.clusterIPs"

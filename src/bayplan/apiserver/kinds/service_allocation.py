@@ -21,6 +21,8 @@ SERVICE_NETWORK = ipaddress.IPv4Network("10.96.0.0/16")
 FIRST_NODE_PORT, LAST_NODE_PORT = 30000, 32767
 _DRY_RUN_PORT = 32768
 _WITH_PORTS = ("NodePort", "LoadBalancer")
+_NAMELESS = 'IPAddress.networking.k8s.io "{}" is invalid: spec.parentRef.name: Required value'
+"""The error about the IPAddress of a Service without a name."""
 _ALLOCATED = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
 
 
@@ -182,20 +184,21 @@ def _allocate_address(context: Context, spec: Document, old: Document, name: str
     if not wanted:
         free = str(SERVICE_NETWORK[0]) if context.dry_run else context.cluster.allocate_address()
         if not name and not context.dry_run:
-            why = f'IPAddress.networking.k8s.io "{free}" is invalid: spec.parentRef.name: Required value'
-            return [invalid_value("spec.clusterIPs", '[""]', f"failed to allocate IP: {why}")]
+            return [invalid_value("spec.clusterIPs", '[""]', f"failed to allocate IP: {_NAMELESS.format(free)}")]
         spec["clusterIP"], spec["clusterIPs"] = free, [free]
         return []
-    problem = _address_problem(context, wanted)
+    problem = _address_problem(context, wanted, name)
     return [invalid_value("spec.clusterIPs", shown(addresses), f"failed to allocate IP {problem}")] if problem else []
 
 
-def _address_problem(context: Context, wanted: str) -> str:
+def _address_problem(context: Context, wanted: str, name: str) -> str:
     try:
         address = ipaddress.ip_address(wanted)
     except ValueError:
         return ""  # Validation rejects the malformed address.
     if address in SERVICE_NETWORK and address not in (SERVICE_NETWORK[0], SERVICE_NETWORK[-1]):
+        if not name and not context.dry_run:
+            return f"{wanted}: {_NAMELESS.format(wanted)}"
         taken = not context.dry_run and wanted in context.cluster.addresses_in_use()
         return f"{wanted}: provided IP is already allocated" if taken else ""
     if not context.dry_run:
