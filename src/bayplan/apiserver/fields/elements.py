@@ -8,6 +8,7 @@ from math import isfinite
 
 from bayplan.base.go_text.json import json_text
 
+_MAX_DIGITS = 20
 _INDEX = re.compile(r"[+-]?[0-9]+")
 
 
@@ -16,6 +17,7 @@ def element_text(element: str) -> str:
 
     Raises:
         ValueError: the element is malformed.
+        RecursionError: its value is nested too deeply.
     """
     kind, colon, rest = element.partition(":")
     if element == ".":
@@ -37,7 +39,13 @@ def element_text(element: str) -> str:
 
 
 def _decoded(text: str) -> object:
-    return json.loads(text, parse_constant=_refused, parse_float=_finite)
+    return json.loads(text, parse_constant=_refused, parse_float=_finite, parse_int=_whole)
+
+
+def _whole(text: str) -> int | float:
+    """Return a whole number; as in Go, a float beyond 64 bits."""
+    number = int(text) if len(text) <= _MAX_DIGITS else None
+    return number if number is not None and -(2**63) <= number < 2**63 else _finite(text)
 
 
 def _refused(text: str) -> object:

@@ -17,7 +17,18 @@ from msgspec.structs import replace
 
 from bayplan.apiserver.fields.compare import Comparison, KeylessItemError, compare, fields_of, lists_with_empties
 from bayplan.apiserver.fields.elements import element_text
-from bayplan.apiserver.fields.field_set import LEAF_NODE, Node, difference, intersection, paths, union, without
+from bayplan.apiserver.fields.field_set import (
+    LEAF_NODE,
+    Node,
+    children_of,
+    difference,
+    intersection,
+    is_member,
+    make_node,
+    paths,
+    union,
+    without,
+)
 from bayplan.apiserver.fields.field_type import FieldType
 from bayplan.apiserver.fields.merging import merge, remove, with_named_fields
 from bayplan.apiserver.schema.emptied import has_empties
@@ -173,7 +184,7 @@ def decode_sent(entries: object) -> Managers | None:
         return None
     try:
         checked = [{**entry, "fieldsV1": _checked_node(entry.get("fieldsV1"))} for entry in entries]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return None
     for entry in checked:
         if entry.get("fieldsType") != "FieldsV1" or not entry.get("apiVersion"):
@@ -196,8 +207,20 @@ def _checked_node(value: object, name: str = "") -> Node:
         return LEAF_NODE
     if not isinstance(value, dict):
         raise TypeError(value)
-    elements = {element_text(key): child for key, child in value.items()}
-    return {key: _checked_node(child, key) for key, child in elements.items() if key}
+    out: Node = {}
+    for sent, child in value.items():
+        key = element_text(sent)
+        if not key:
+            continue
+        node = _checked_node(child, key)
+        other = out.get(key)
+        if (
+            other is not None
+        ):  # Another text of the same element, as `i:1` and `i:01`. As in upstream, the last children win.
+            children = children_of(node) or children_of(other)
+            node = make_node(is_member(other) or is_member(node), children) or LEAF_NODE
+        out[key] = node
+    return out
 
 
 def encode(managers: Managers) -> list[object]:

@@ -34,7 +34,7 @@ def go_map(value: object) -> str:
         return "<nil>"
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, int) and 63 < value.bit_length() < 1024:
+    if isinstance(value, int) and not -(2**63) <= value < 2**63 and value.bit_length() < 1024:
         value = float(value)  # Go decodes whole numbers beyond 64 bits as floats.
     return shortest_text(value) if isinstance(value, float) and isfinite(value) else str(value)
 
