@@ -39,7 +39,6 @@ from bayplan.apiserver.rest.hooks import begin_hooks, check_hooks, mutated
 from bayplan.apiserver.rest.quota_usage import charge
 from bayplan.apiserver.rest.sameness import deletes_now, is_same
 from bayplan.apiserver.store.item import Item
-from bayplan.apiserver.validation.engine import CHANGED_METADATA
 from bayplan.base.plain_data import Document, part
 from bayplan.objects.selectors import quote
 
@@ -473,9 +472,7 @@ def _causes_of_change(strategy: Strategy, context: Context, new: Document, old: 
             causes += check_metadata(metadata, resource.namespaced, strategy.name_check, standard=standard)
     is_status = context.subresource in ("status", APPROVAL)
     validate = strategy.validate_status if is_status else strategy.validate_update
-    for cause in validate(context, new, old):
-        causes += changes if cause is CHANGED_METADATA else [cause]
-    return causes
+    return causes + validate(context, new, old)
 
 
 def _keep(new: Document, old: Document, name: str) -> None:

@@ -397,7 +397,7 @@ JOB = kind(
     _SELECTED_JOB,
     _highest_pod_name,
     after=[
-        changed_metadata,
+        changed_metadata(),
         lambda new, _old, out: _SELECTED_JOB(new, "", out),
         _completions_stay,
         immutable("spec.selector", show=shown_as("*metav1.LabelSelector")),

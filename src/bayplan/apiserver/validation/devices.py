@@ -307,7 +307,7 @@ def _template(template: Document, path: str, out: Causes) -> None:
 
 
 TEMPLATE = kind(
-    _template, after=[changed_metadata, _immutable_spec("resource.ResourceClaimTemplateSpec")], metadata=("object",)
+    _template, after=[changed_metadata(), _immutable_spec("resource.ResourceClaimTemplateSpec")], metadata=("object",)
 )
 
 

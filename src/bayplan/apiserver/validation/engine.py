@@ -13,7 +13,7 @@ from typing import TypeAlias, cast
 
 from bayplan.apiserver.codec.raw_values import RawObject
 from bayplan.apiserver.model.errors import Cause, duplicate, forbidden_value, invalid_value, not_supported, required
-from bayplan.apiserver.model.object_meta import shown
+from bayplan.apiserver.model.object_meta import check_metadata_update, check_standard_finalizers, shown
 from bayplan.apiserver.schema.emptied import Emptied
 from bayplan.base.counted_nouns import plural
 from bayplan.base.plain_data import Document, part
@@ -27,8 +27,6 @@ Condition: TypeAlias = Callable[[Document], bool]
 Problems: TypeAlias = Callable[[str], Sequence[str]]
 
 FIELD_IS_IMMUTABLE = "field is immutable"
-CHANGED_METADATA = Cause("", "", "")
-"""Stands for the errors of a metadata change."""
 
 
 @dataclass(frozen=True)
@@ -488,9 +486,16 @@ def forbid_change(path: str, detail: str) -> Change:
     return run
 
 
-def changed_metadata(_new: Document, _old: Document, out: Causes) -> None:
-    """Add the errors of a metadata change, for kinds that check it after their rules for a new object."""
-    out.append(CHANGED_METADATA)
+def changed_metadata(*, standard_finalizers: bool = True) -> Change:
+    """Return a check of updates that reports changed metadata, for kinds that check it within their rules."""
+
+    def run(new: Document, old: Document, out: Causes) -> None:
+        metadata = part(new, "metadata")
+        out += check_metadata_update(metadata, part(old, "metadata"))
+        if standard_finalizers:
+            out += check_standard_finalizers(metadata)
+
+    return run
 
 
 def for_update(rule: Rule) -> Change:

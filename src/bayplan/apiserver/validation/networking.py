@@ -292,7 +292,7 @@ _PARENT = table(
 )
 IP_ADDRESS = kind(
     inside("spec", need_set("parentRef"), optional("parentRef", _PARENT)),
-    after=[changed_metadata, immutable("spec.parentRef", show=shown_as("*networking.ParentReference"))],
+    after=[changed_metadata(), immutable("spec.parentRef", show=shown_as("*networking.ParentReference"))],
     metadata=("object",),
 )
 

@@ -65,7 +65,7 @@ NODE = kind(
     _node_resources,
     declared_features,
     _pod_cidrs,
-    after=[changed_metadata, _node_update],
+    after=[changed_metadata(), _node_update],
     status=[_node_update, lambda new, _old, out: declared_features(new, "", out)],
     metadata=("object",),
 )

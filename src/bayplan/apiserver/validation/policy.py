@@ -117,7 +117,7 @@ _COST_AND_PLACE = table(
 RUNTIME_CLASS = kind(
     need("handler", dns_label),
     _COST_AND_PLACE,
-    after=[changed_metadata, immutable("handler", zero="")],
+    after=[changed_metadata(standard_finalizers=False), immutable("handler", zero="")],
     metadata=("object",),
 )
 

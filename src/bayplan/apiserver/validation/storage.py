@@ -106,7 +106,7 @@ STORAGE_CLASS = kind(
     field("volumeBindingMode", one_of("Immediate", "WaitForFirstConsumer")),
     _topologies,
     after=[
-        changed_metadata,
+        changed_metadata(),
         immutable("parameters", show=_shown_map),
         *(immutable(name) for name in ("provisioner", "reclaimPolicy", "volumeBindingMode")),
     ],
@@ -222,7 +222,7 @@ CSI_STORAGE_CAPACITY = kind(
     optional("nodeTopology", LABEL_SELECTOR),
     value("storageClassName", dns_subdomain),
     field("capacity", nonnegative_quantity),
-    after=[changed_metadata, _topology_stays, immutable("storageClassName", zero="")],
+    after=[changed_metadata(), _topology_stays, immutable("storageClassName", zero="")],
     metadata=("object",),
 )
 
