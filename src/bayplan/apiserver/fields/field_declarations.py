@@ -61,8 +61,8 @@ def _struct(fields: Mapping[str, PlacedField], value: dict[str, object], kind: F
         field = fields.get(name)
         if field is not None:
             found = _typed(field, field.containers, item, inner)
-        elif inner.shape:
-            found = _shaped(item, inner)
+        elif inner.json_type:
+            found = _problems_of_custom_value(item, inner)
         elif isinstance(item, dict | list) and (inner.merge is not _LEAF or inner.element is not None):
             found = _untyped(item, inner)
         else:
@@ -96,11 +96,11 @@ def _typed(field: PlacedField, containers: tuple[str, ...], value: object, kind:
         return _members(field, containers[1:], cast("dict[str, object]", value), kind)
     type_name = field.facts.type
     if type_name in _TEXTS:
-        return _of_shape("string", value)
+        return _of_json_type("string", value)
     if type_name == "bool":
-        return _of_shape("boolean", value)
+        return _of_json_type("boolean", value)
     if type_name in _NUMBERS:
-        return _of_shape("numeric", value)
+        return _of_json_type("numeric", value)
     if type_name == _QUANTITY and isinstance(value, dict | list):
         return [f": expected any scalar, got &{{{_printed(value)}}}"]
     if isinstance(value, dict):
@@ -108,20 +108,20 @@ def _typed(field: PlacedField, containers: tuple[str, ...], value: object, kind:
     return [f": expected map, got &{{{_printed(value)}}}"] if field.is_struct else _NONE
 
 
-def _of_shape(shape: str, value: object) -> Problems:
-    """Return the problem of a value that is not of a shape; see `FieldType.shape`."""
-    if shape == "string":
+def _of_json_type(json_type: str, value: object) -> Problems:
+    """Return the problem of a value that is not of a type; see `FieldType.json_type`."""
+    if json_type == "string":
         return _NONE if isinstance(value, str) else [f": expected string, got {_ANY}{{Value:{_literal(value)}}}"]
-    if shape == "numeric":
+    if json_type == "numeric":
         fits = isinstance(value, int | float) and not isinstance(value, bool)
         return _NONE if fits else [f": expected numeric (int or float), got {_GO_TYPES[type(value)]}"]
-    fits = isinstance(value, {"boolean": bool, "map": dict, "list": list}[shape])
-    return _NONE if fits else [f": expected {shape}, got &{{{_printed(value)}}}"]
+    fits = isinstance(value, {"boolean": bool, "map": dict, "list": list}[json_type])
+    return _NONE if fits else [f": expected {json_type}, got &{{{_printed(value)}}}"]
 
 
-def _shaped(value: object, kind: FieldType) -> Problems:
+def _problems_of_custom_value(value: object, kind: FieldType) -> Problems:
     """Return the problems of a value in a custom resource."""
-    found = _of_shape(kind.shape, value)
+    found = _of_json_type(kind.json_type, value)
     return found if found or not isinstance(value, dict | list) else _untyped(value, kind)
 
 
@@ -137,8 +137,8 @@ def _inside(field: PlacedField | None, containers: tuple[str, ...], item: object
         return _NONE
     if field is not None:
         return _typed(field, containers, item, kind)
-    if kind.shape:
-        return _shaped(item, kind)
+    if kind.json_type:
+        return _problems_of_custom_value(item, kind)
     return _untyped(item, kind) if isinstance(item, dict | list) else _NONE
 
 

@@ -4,6 +4,6 @@ cdef class FieldType:
     cdef public FieldType element
     cdef public tuple keys
     cdef public bint is_list
-    cdef public str shape
+    cdef public str json_type
     cdef object __weakref__
     cpdef FieldType child(self, name)

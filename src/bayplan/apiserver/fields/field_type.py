@@ -38,7 +38,7 @@ class FieldType:
         keys: the names of the fields that identify a keyed list's items, in alphabetic order.
         key_defaults: the default values of these fields.
         is_list: whether the type is a list; a leaf that is a list is replaced as a whole.
-        shape: what values of a custom resource must be: ``string``, ``boolean``, ``numeric``, ``map`` or ``list``; empty
+        json_type: what values of a custom resource must be: ``string``, ``boolean``, ``numeric``, ``map`` or ``list``; empty
             for any value and for other kinds, whose declarations are checked.
     """
 
@@ -49,7 +49,7 @@ class FieldType:
         self.keys: tuple[str, ...] = ()
         self.key_defaults: Mapping[str, object] = {}
         self.is_list = False
-        self.shape = ""
+        self.json_type = ""
 
     def child(self, name: str) -> FieldType:
         """Return the type of a struct's field or of a map's value."""

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from bayplan.apiserver.codec.decode_error import DecodeError
 from bayplan.apiserver.codec.shape import shape_of
-from bayplan.apiserver.kinds.custom_types import object_type
+from bayplan.apiserver.kinds.custom_types import OBJECT_META, PRESERVE, object_type
 from bayplan.apiserver.kinds.default_functions import stored_versions
 from bayplan.apiserver.kinds.strategy import Context, Strategy, copy_part, raise_generation
 from bayplan.apiserver.model.errors import Cause, forbidden, invalid_value, too_large
@@ -23,8 +23,6 @@ from bayplan.base.plain_data import Document, part, parts, texts
 _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _TERMINATING_VERBS = ("delete", "deletecollection", "get", "list", "watch")
 """The verbs that discovery lists once the definition is being deleted."""
-_PRESERVE = "x-kubernetes-preserve-unknown-fields"
-_OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _META_FIELDS = ("apiVersion", "kind", "metadata")
 
 
@@ -133,7 +131,7 @@ def _rules(schema: Document) -> SchemaRules | None:
     return schema_rules.SchemaRules(schema)
 
 
-def prune(resource: Resource | None, value: Document, *, keeps_nulls: bool = False) -> tuple[Document, list[str]]:
+def prune(resource: Resource | None, value: Document, *, preserve_nulls: bool = False) -> tuple[Document, list[str]]:
     """Return an object without unknown fields and with defaults, and the paths of the dropped fields.
 
     Without a schema, the object is returned unchanged.
@@ -141,7 +139,7 @@ def prune(resource: Resource | None, value: Document, *, keeps_nulls: bool = Fal
     Args:
         resource: the resource.
         value: the object.
-        keeps_nulls: whether to keep nulls of fields that are not nullable and have no default, as an apply does.
+        preserve_nulls: whether to keep nulls of fields that are not nullable and have no default, as an apply does.
     """
     schema: Document = {}
     if resource is not None and resource.custom is not None:
@@ -150,7 +148,7 @@ def prune(resource: Resource | None, value: Document, *, keeps_nulls: bool = Fal
         return dict(value), []
     dropped: list[str] = []
     body = {name: item for name, item in value.items() if name not in _META_FIELDS}
-    pruned = _prune(schema, body, "", dropped, _Defaults(keeps_nulls=keeps_nulls))
+    pruned = _prune(schema, body, "", dropped, _Defaults(preserve_nulls=preserve_nulls))
     assert isinstance(pruned, dict)
     return {name: value[name] for name in _META_FIELDS if name in value} | pruned, dropped
 
@@ -194,13 +192,13 @@ MAX_DEFAULTS = 500_000
 class _Defaults:
     """The properties with a default, determined once per schema, and the number of defaults that may still be set.
 
-    `keeps_nulls`: see `prune`.
+    `preserve_nulls`: see `prune`.
     """
 
-    __slots__ = ("_known", "_left", "keeps_nulls")
+    __slots__ = ("_known", "_left", "preserve_nulls")
 
-    def __init__(self, *, keeps_nulls: bool = False) -> None:
-        self.keeps_nulls = keeps_nulls
+    def __init__(self, *, preserve_nulls: bool = False) -> None:
+        self.preserve_nulls = preserve_nulls
         self._known: dict[int, list[tuple[str, Document]]] = {}
         self._left = MAX_DEFAULTS
 
@@ -240,10 +238,10 @@ def _prune(schema: Document, value: object, path: str, dropped: list[str], known
             if embedded and name in _META_FIELDS:
                 out[name] = _embedded(name, item, here, dropped)
             elif isinstance(inner, dict):
-                kept = known.keeps_nulls and "default" not in inner
+                kept = known.preserve_nulls and "default" not in inner
                 if item is not None or kept or inner.get("nullable") or not inner.get("type"):
                     out[name] = _prune(inner, item, here, dropped, known)
-            elif inner is True or schema.get(_PRESERVE) or not schema:
+            elif inner is True or schema.get(PRESERVE) or not schema:
                 out[name] = item
             else:
                 dropped.append(here)
@@ -267,7 +265,7 @@ def _embedded(name: str, value: object, path: str, dropped: list[str]) -> object
         raise DecodeError(f"{path}: Invalid value: {json.dumps(value)}: must be a string")
     if not isinstance(value, dict):
         return value
-    shape = shape_of(_OBJECT_META)
+    shape = shape_of(OBJECT_META)
     try:
         read = shape.read(value)
     except DecodeError as problem:

@@ -6,33 +6,33 @@ from bayplan.apiserver.fields.field_type import UNTYPED, FieldType, Merge, field
 from bayplan.apiserver.validation.custom_values import EMBEDDED
 from bayplan.base.plain_data import Document, part, texts
 
-_OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
-_PRESERVE = "x-kubernetes-preserve-unknown-fields"
+OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
 
-def _shaped(merge: Merge, shape: str) -> FieldType:
+def _type_of(merge: Merge, json_type: str) -> FieldType:
     result = FieldType(merge)
-    result.shape = shape
+    result.json_type = json_type
     return result
 
 
-_TEXT = _shaped(Merge.LEAF, "string")
-_SHAPES = {"string": "string", "boolean": "boolean", "integer": "numeric", "number": "numeric"}
+_TEXT = _type_of(Merge.LEAF, "string")
+_JSON_TYPES = {"string": "string", "boolean": "boolean", "integer": "numeric", "number": "numeric"}
 
 
 def object_type(schema: Document) -> FieldType:
     """Return the merge type of a custom resource's objects, including the standard metadata."""
     result = _field_type(schema) if schema else FieldType(Merge.STRUCT)
-    _add_envelope(result)
+    _add_metadata(result)
     return result
 
 
-def _add_envelope(kind: FieldType) -> None:
+def _add_metadata(kind: FieldType) -> None:
     kind.fields["apiVersion"] = kind.fields["kind"] = _TEXT
-    metadata = _shaped(Merge.STRUCT, "map")
-    metadata.fields = dict(field_type(_OBJECT_META).fields)
+    metadata = _type_of(Merge.STRUCT, "map")
+    metadata.fields = dict(field_type(OBJECT_META).fields)
     for name in ("labels", "annotations"):
-        metadata.fields[name] = _shaped(Merge.MAP, "map")
+        metadata.fields[name] = _type_of(Merge.MAP, "map")
         metadata.fields[name].element = _TEXT
     kind.fields["metadata"] = metadata
 
@@ -40,31 +40,31 @@ def _add_envelope(kind: FieldType) -> None:
 def _scalar(schema: Document) -> FieldType:
     # Structured merge accepts any scalar in place of a text with a format.
     is_any = schema.get("type") == "string" and schema.get("format") not in (None, "", "byte")
-    return _shaped(Merge.LEAF, "" if is_any else _SHAPES.get(str(schema.get("type")), ""))
+    return _type_of(Merge.LEAF, "" if is_any else _JSON_TYPES.get(str(schema.get("type")), ""))
 
 
 def _field_type(schema: Document) -> FieldType:
     """Return the merge type of the values that a structural schema describes."""
     kind = schema.get("type")
     if schema.get("x-kubernetes-map-type") == "atomic":
-        return _shaped(Merge.LEAF, "map")
+        return _type_of(Merge.LEAF, "map")
     if kind == "object":
         properties, embedded = part(schema, "properties"), bool(schema.get(EMBEDDED))
-        result = _shaped(Merge.STRUCT if properties or embedded else Merge.MAP, "map")
+        result = _type_of(Merge.STRUCT if properties or embedded else Merge.MAP, "map")
         result.fields = {
             name: _field_type(inner if isinstance(inner, dict) else {}) for name, inner in properties.items()
         }
         inner = schema.get("additionalProperties")
         if isinstance(inner, dict):
             result.element = _field_type(inner)
-        elif not properties or inner or schema.get(_PRESERVE):
+        elif not properties or inner or schema.get(PRESERVE):
             result.element = UNTYPED
         if embedded:
-            _add_envelope(result)
+            _add_metadata(result)
         return result
     if kind == "array":
         how = schema.get("x-kubernetes-list-type")
-        result = _shaped({"map": Merge.KEYED_LIST, "set": Merge.SET}.get(str(how), Merge.LEAF), "list")
+        result = _type_of({"map": Merge.KEYED_LIST, "set": Merge.SET}.get(str(how), Merge.LEAF), "list")
         result.is_list = True
         result.element = _field_type(part(schema, "items"))
         result.keys = tuple(sorted(texts(schema, "x-kubernetes-list-map-keys")))
@@ -73,4 +73,4 @@ def _field_type(schema: Document) -> FieldType:
             key: part(declared, key)["default"] for key in result.keys if "default" in part(declared, key)
         }
         return result
-    return UNTYPED if schema.get(_PRESERVE) or not kind else _scalar(schema)
+    return UNTYPED if schema.get(PRESERVE) or not kind else _scalar(schema)

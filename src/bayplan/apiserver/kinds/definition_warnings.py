@@ -10,25 +10,11 @@ from collections.abc import Iterator
 from bayplan.base.go_text.quoting import quote
 from bayplan.base.plain_data import Document, part, parts
 
-_TEXTS = frozenset(
-    (
-        *("bsonobjectid", "uri", "email", "hostname", "ipv4", "ipv6", "cidr", "mac", "uuid", "uuid3", "uuid4", "uuid5"),
-        *(
-            "isbn",
-            "isbn10",
-            "isbn13",
-            "creditcard",
-            "ssn",
-            "hexcolor",
-            "rgbcolor",
-            "byte",
-            "password",
-            "date",
-            "duration",
-        ),
-        *("datetime", "k8sshortname", "k8slongname"),
-    )
-)
+_TEXTS = frozenset((
+    "bsonobjectid", "uri", "email", "hostname", "ipv4", "ipv6", "cidr", "mac", "uuid", "uuid3", "uuid4", "uuid5",
+    "isbn", "isbn10", "isbn13", "creditcard", "ssn", "hexcolor", "rgbcolor", "byte",
+    "password", "date", "duration", "datetime", "k8sshortname", "k8slongname",
+))  # fmt: skip
 _NUMBERS = {"integer": ("int32", "int64"), "number": ("float", "double")}
 
 
@@ -39,11 +25,10 @@ def definition_warnings(definition: Document, before: Document | None) -> list[s
 
 
 def _unrecognized(definition: Document) -> Iterator[str]:
-    rest: list[object] = [
-        part(version, "schema").get("openAPIV3Schema") for version in parts(part(definition, "spec"), "versions")
-    ]
+    versions = parts(part(definition, "spec"), "versions")
+    rest: list[object] = [part(version, "schema").get("openAPIV3Schema") for version in reversed(versions)]
     while rest:
-        schema = rest.pop(0)
+        schema = rest.pop()
         if not isinstance(schema, dict):
             continue
         if schema.get("format") and not _is_recognized(str(schema.get("type") or ""), str(schema["format"])):
@@ -51,7 +36,8 @@ def _unrecognized(definition: Document) -> Iterator[str]:
         properties = part(schema, "properties")
         lists = [each for name in ("allOf", "anyOf", "oneOf") for each in parts(schema, name)]
         named = [properties[name] for name in sorted(properties)]
-        rest[:0] = [schema.get("items"), *lists, schema.get("not"), *named, schema.get("additionalProperties")]
+        below = [schema.get("items"), *lists, schema.get("not"), *named, schema.get("additionalProperties")]
+        rest += reversed(below)
 
 
 def _is_recognized(kind: str, form: str) -> bool:

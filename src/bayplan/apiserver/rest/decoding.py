@@ -423,7 +423,7 @@ def read_value(target: Target, value: Document, duplicates: list[str], validatio
 
 
 def read_custom(
-    target: Target, value: Document, validation: str, *, keeps_nulls: bool = False
+    target: Target, value: Document, validation: str, *, preserve_nulls: bool = False
 ) -> tuple[Document, list[str]]:
     """Return the custom resource in a JSON value, and the errors of strict validation about unknown fields.
 
@@ -431,9 +431,9 @@ def read_custom(
         target: the type.
         value: the JSON value.
         validation: "Ignore", "Warn" or "Strict".
-        keeps_nulls: whether to keep nulls of fields that are not nullable and have no default.
+        preserve_nulls: whether to keep nulls of fields that are not nullable and have no default.
     """
-    document, unknown = prune(target.resource, cast("Document", _go_numbers(value)), keeps_nulls=keeps_nulls)
+    document, unknown = prune(target.resource, cast("Document", _go_numbers(value)), preserve_nulls=preserve_nulls)
     metadata = part(document, "metadata")
     document["metadata"] = shape_of(_METADATA).read(document.get("metadata") or {})
     if validation == "Ignore":

@@ -275,7 +275,7 @@ def _read_applied(target: Target, value: Document, validation: str) -> tuple[Doc
     if target.type_name:
         return _read_wrapped(target, value, [], validation)
     # The fields of custom resources were checked before.
-    return read_custom(target, value, "Ignore", keeps_nulls=True)
+    return read_custom(target, value, "Ignore", preserve_nulls=True)
 
 
 def _unfit(given: str, why: str) -> ApiError:

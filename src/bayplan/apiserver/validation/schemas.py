@@ -258,9 +258,6 @@ def _defaults(schema: Document, path: str, out: Causes) -> None:
             _defaults(inner, at, out)
 
 
-_ENVELOPE = ("apiVersion", "kind", "metadata")
-
-
 def _is_unknown(schema: Document, value: object) -> bool:
     """Return whether a default contains a field that pruning would drop."""
     if isinstance(value, list):
@@ -269,7 +266,7 @@ def _is_unknown(schema: Document, value: object) -> bool:
         return False
     properties, more = part(schema, "properties"), schema.get("additionalProperties")
     for name, item in value.items():
-        if schema.get("x-kubernetes-embedded-resource") and name in _ENVELOPE:
+        if schema.get("x-kubernetes-embedded-resource") and name in _META:
             continue
         inner = properties.get(name, more)
         if isinstance(inner, dict):
