@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bayplan.apiserver.rest.listing import encode_continue
 from bayplan.conformance.api import at_pointer, replay
 from bayplan.conformance.cases import Json, JsonObject, Scenario
 from bayplan.conformance.exchanges import comparable_parts
@@ -32,6 +33,17 @@ def test_a_replay_keeps_order_and_reuses_captured_values() -> None:
     assert at_pointer(responses["x/1"], "/stream/0/object/metadata/name") == "p"
     assert at_pointer(responses["x/3"], "/body/metadata/name") == "p"
     assert at_pointer(responses["x/4"], "/stream/0/object/code") == 410
+
+
+@pytest.mark.parametrize(("recorded", "want"), [(200, 200), (504, 504)])
+def test_a_recorded_continue_token_of_a_future_revision_gets_the_current_one_unless_it_is_refused(
+    recorded: int, want: int
+) -> None:
+    path = f"/api/v1/configmaps?limit=2&continue={encode_continue(10**6, 'a/b')}"
+
+    answers = replay([exchange(0, "GET", path, response={"status": recorded})])
+
+    assert at_pointer(answers["x/0"]["response"], "/status") == want
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import selectors
 from collections.abc import Mapping
 from datetime import datetime
 from typing import cast
+from urllib.parse import unquote
 
 import msgspec
 
@@ -21,9 +22,11 @@ from bayplan.apiserver.admission.outgoing import Outgoing
 from bayplan.apiserver.admission.targets import Targets
 from bayplan.apiserver.http.application import Application
 from bayplan.apiserver.http.hook_client import HookClient
+from bayplan.apiserver.model.errors import ApiError
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.bootstrap import bootstrap
+from bayplan.apiserver.rest.listing import decode_continue, encode_continue
 from bayplan.apiserver.store.store import Store
 from bayplan.base.errors import InputError
 from bayplan.conformance.cases import Json, JsonObject
@@ -31,6 +34,9 @@ from bayplan.conformance.in_process import send
 
 _COMPACTED = "etcd was compacted"
 _WRITTEN = re.compile(r'"(?:time|creationTimestamp)":"(20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ)"')
+_TOKEN = re.compile(r"[?&]continue=([^&]+)")
+_END = "\0"
+_TOO_LARGE = 504
 _EPOCH = 1_767_225_600.0
 _LEAVE_SECONDS = 0.5
 _runs: dict[int, tuple[object, dict[str, JsonObject]]] = {}
@@ -157,6 +163,8 @@ class _Replay:
         request = cast("JsonObject", exchange["request"])
         template = cast("JsonObject", exchange.get("template") or {})
         path = self._filled(str(template.get("path") or request["path"]))
+        if _status(exchange) != _TOO_LARGE:
+            path = _with_reached_revision(path, self._store.revision)
         body = template["body"] if template.get("body") is not None else request.get("body")
         # With the whitespace that the recorder sent: upstream compares the raw JSON in some objects byte by byte.
         data = body.encode() if isinstance(body, str) else b"" if body is None else json.dumps(body).encode()
@@ -171,6 +179,25 @@ class _Replay:
 
     def _filled(self, text: str) -> str:
         return re.sub(r"\$\{(\w+)\}", lambda match: self._captured.get(match[1], match[0]), text)
+
+
+def _status(exchange: JsonObject) -> Json:
+    response = exchange.get("response")
+    return response.get("status") if isinstance(response, dict) else None
+
+
+def _with_reached_revision(path: str, current: int) -> str:
+    """Return a path whose continue token has the current revision if its own is ahead, as in a token of another cluster."""
+    match = _TOKEN.search(path)
+    if match is None:
+        return path
+    try:
+        token = decode_continue(unquote(match[1]))
+    except ApiError:
+        return path
+    if token.revision <= current:
+        return path
+    return f"{path[: match.start(1)]}{encode_continue(current, token.start.removesuffix(_END))}{path[match.end(1) :]}"
 
 
 def at_pointer(document: Json, pointer: str) -> Json:

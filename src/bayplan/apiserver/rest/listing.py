@@ -23,8 +23,6 @@ from bayplan.base.go_text.json import json_problem
 _VERSION = "meta.k8s.io/v1"
 CONSISTENT_NO_MORE = -1
 """Revision in a token that continues an expired list with the current objects, inconsistently, as any negative one does."""
-_REPLAYED = 1_000_000
-"""How far a token may be ahead of the store: recorded sessions of other clusters are replayed with their tokens."""
 
 
 class Continue(NamedTuple):
@@ -173,7 +171,7 @@ def list_items(backend: Backend, info: RequestInfo, options: ListOptions, chosen
         namespace = info.namespace
         at, start = decode_continue(options.continue_token)
         revision = backend.store.revision if at < 0 else at
-        if revision > backend.store.revision + _REPLAYED:
+        if revision > backend.store.revision:
             raise too_large(revision, backend.store.revision)
     else:
         revision = _revision(backend, options)
