@@ -21,7 +21,7 @@ _STEP = re.compile(
     r"""(?P<everywhere>\.\.)(?=[.\[\w\s$@]|$)
     |\.(?P<field>(?:\\.|[^\s.,\[\]$@{}\\])*)
     |(?P<below>(?<=\.\.)\w(?:\\.|[^\s.,\[\]$@{}\\])*)
-    |\[\?\(\s*@(?P<left>(?:[^'"=!<>()\s]|\['[^']*'\])*)\s*
+    |\[\?\(\s*@?(?P<left>(?:[^'"=!<>()\s]|\['[^']*'\])*)\s*
      (?:(?P<compare>==|!=|<=|>=|<|>)\s*(?P<right>'[^']*'|"[^"]*"|[^)\s]+)\s*)?\)\]
     |\[(?P<array>[^\]\n]*)\]
     |(?P<ignored>[ @$])""",
@@ -55,15 +55,19 @@ class _All(NamedTuple):
     is_deep: bool
 
 
+class _Constant(NamedTuple):
+    value: object
+
+
 class _Filter(NamedTuple):
-    """A condition on list items: a path within the item exists, or its value compares with a constant."""
+    """A condition on list items: a path within the item exists, or its value compares with a constant or another path."""
 
     left: tuple[_Step, ...]
     compare: str
-    right: object
+    right: tuple[_Step, ...]
 
 
-_Step = _Field | _Range | _Union | _All | _Filter
+_Step = _Field | _Range | _Union | _All | _Constant | _Filter
 
 
 def first_value(path: str, document: object) -> object:
@@ -104,8 +108,16 @@ def _parsed(match: re.Match[str]) -> list[_Step] | None:
         return [_All(is_deep=False) if name == "*" else _Field(name.replace("\\", ""))]
     if match["array"] is not None:
         return _array(match["array"])
-    left, right = _steps(match["left"]), _constant(match["right"] or "")
-    return None if left is None or right is MISSING else [_Filter(left, match["compare"] or "", right)]
+    left, right = _steps(match["left"]), _right(match["right"] or "")
+    return None if left is None or right is None else [_Filter(left, match["compare"] or "", right)]
+
+
+def _right(text: str) -> tuple[_Step, ...] | None:
+    """Return the steps for the right side of a comparison."""
+    if text.startswith("@"):
+        return _steps(text)
+    found = _constant(text)
+    return None if found is MISSING else (_Constant(found),)
 
 
 def _array(text: str) -> list[_Step] | None:
@@ -190,7 +202,9 @@ def _items(step: _Range, values: list[object]) -> list[object]:
     return found
 
 
-def _below(step: _Field | _All | _Filter, value: object) -> list[object]:
+def _below(step: _Field | _All | _Constant | _Filter, value: object) -> list[object]:
+    if isinstance(step, _Constant):
+        return [step.value]
     if value is None:
         return []
     if isinstance(step, _Field):
@@ -222,12 +236,17 @@ def _matches(condition: _Filter, item: object) -> bool:
     found = _find(condition.left, [item])
     if not found or not condition.compare:
         return bool(found)
-    left, right = found[0], condition.right
-    if len(found) > 1 or type(left) is not type(right):
+    others = _find(condition.right, [item])
+    if len(found) > 1 or len(others) > 1:
+        raise TypeError(condition)
+    if not others:
+        return False
+    left, right = found[0], others[0]
+    if type(left) is not type(right) or not isinstance(left, bool | int | float | str):
         raise TypeError(condition)
     if condition.compare in ("==", "!="):
         return (left == right) is (condition.compare == "==")
-    if isinstance(left, bool) or not isinstance(left, int | float | str):
+    if isinstance(left, bool):
         raise TypeError(condition)
     is_less, is_greater = left < right, left > right  # type: ignore[operator]
     return {"<": is_less, ">": is_greater, "<=": not is_greater, ">=": not is_less}[condition.compare]
