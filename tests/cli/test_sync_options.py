@@ -102,8 +102,14 @@ def test_objects_refused_for_the_same_reason_share_one_line(capsys: pytest.Captu
     ],
 )
 def test_long_commands_write_in_the_background(
-    function: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    function: str,
+    arguments: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bayplan.kubeconfig").write_text("{}")
     streams: list[object] = []
 
     def note(*_: object, **__: object) -> None:

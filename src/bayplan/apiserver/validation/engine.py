@@ -465,10 +465,9 @@ def immutable(
 
 def _is_same(new: object, old: object) -> bool:
     """Return whether Go considers two values equal: a null list equals an empty one."""
-    if new == old:
-        return True
-    if isinstance(new, RawObject) or isinstance(old, RawObject):
-        return False
+    is_equal = new == old
+    if is_equal or isinstance(new, RawObject) or isinstance(old, RawObject):
+        return is_equal
     if isinstance(new, dict) and isinstance(old, dict):
         return all(_is_same(new.get(name), old.get(name)) for name in new.keys() | old.keys())
     if isinstance(new, list) and isinstance(old, list):
@@ -490,10 +489,8 @@ def changed_metadata(*, standard_finalizers: bool = True) -> Change:
     """Return a check of updates that reports changed metadata, for kinds that check it within their rules."""
 
     def run(new: Document, old: Document, out: Causes) -> None:
-        metadata = part(new, "metadata")
-        out += check_metadata_update(metadata, part(old, "metadata"))
-        if standard_finalizers:
-            out += check_standard_finalizers(metadata)
+        out += check_metadata_update(part(new, "metadata"), part(old, "metadata"))
+        out += check_standard_finalizers(part(new, "metadata")) if standard_finalizers else ()
 
     return run
 
