@@ -88,7 +88,7 @@ def check_spelling(document: object, operations: list[dict[str, object]], body: 
 
 
 def _spelled(text: bytes) -> object:
-    """Return the value of a JSON text, with texts as they are spelled, but decoded keys."""
+    """Return the value of a JSON text. Strings keep their JSON spelling; keys are decoded."""
     return _with_decoded_keys(msgspec.json.decode(_ESCAPE.sub(_escaped, text)))
 
 
