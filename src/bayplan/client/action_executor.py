@@ -16,7 +16,7 @@ from typing import Protocol, TypeVar
 from msgspec import Struct
 
 from bayplan.client.event_recorder import EventRecorder, EventRecording, PodEvent
-from bayplan.client.exchanges import Steps, exchanges_of
+from bayplan.client.exchanges import Exchange, Steps, exchanges_of
 from bayplan.client.pre_bind import PreBind
 from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.client.volume_writes import Objects
@@ -70,22 +70,18 @@ class Channel(Protocol):
 
 
 class _Work(Struct, gc=False):
-    """An exchange of a pod, or the requests that write an event.
+    """The requests of an exchange about a pod, or those that write an event.
 
     Attributes:
-        pod: the pod; None for an event.
         steps: the requests, one after the other.
-        is_binding: whether the exchange binds the pod.
-        pre_bind: the PreBind phase of such an exchange, if it has one.
+        exchange: the exchange that has these steps; None for an event.
         generation: the number of the scheduler that returned the actions; a later scheduler gets no reports of
             failures.
     """
 
-    pod: Pod | None
     steps: Steps
-    is_binding: bool
-    generation: int
-    pre_bind: PreBind | None = None
+    exchange: Exchange | None = None
+    generation: int = 0
 
 
 class ActionExecutor:
@@ -146,7 +142,7 @@ class ActionExecutor:
         for each in exchanges:
             if each.pre_bind is not None:
                 self._pre_binds[_identity(each.pod)] = each.pre_bind
-            self._ready.append(_Work(each.pod, each.steps, each.is_binding, generation, each.pre_bind))
+            self._ready.append(_Work(each.steps, each, generation))
 
     def run_next(self) -> bool:
         """Start the first pending exchange, else the first pending event; return whether there was one."""
@@ -178,8 +174,8 @@ class ActionExecutor:
 
     def _begin(self, work: _Work) -> None:
         """Start an exchange, or queue it behind the exchange of its pod that is in progress."""
-        assert work.pod is not None
-        identity = _identity(work.pod)
+        assert work.exchange is not None
+        identity = _identity(work.exchange.pod)
         behind = self._behind.get(identity)
         if behind is not None:
             behind.append(work)
@@ -189,41 +185,40 @@ class ActionExecutor:
 
     def _drive(self, work: _Work, response: ApiResponse | None) -> None:
         """Continue an exchange until it ends, or has to wait for a response or a delay."""
-        steps = work.steps
+        steps, exchange = work.steps, work.exchange
         resume = partial(self._drive, work)
         try:
             step = next(steps) if response is None else steps.send(response)
             while not isinstance(step, float):
-                answer = self._channel.send(step, is_event=work.pod is None, answer=resume)
+                answer = self._channel.send(step, is_event=exchange is None, answer=resume)
                 if answer is None:
                     return
                 step = steps.send(answer)
         except StopIteration:
-            self._ended(work)
+            self._ended(exchange)
             return
         except Exception:
             self.failures += 1
-            _log.exception("an exchange about %s", work.pod.key if work.pod is not None else "an event")
-            if work.is_binding and work.pod is not None:
-                _Outcomes(self, work.generation).report_internal_error(work.pod)
-            self._ended(work)
+            _log.exception("an exchange about %s", exchange.pod.key if exchange is not None else "an event")
+            if exchange is not None and exchange.is_binding:
+                _Outcomes(self, work.generation).report_internal_error(exchange.pod)
+            self._ended(exchange)
             return
         self._channel.call_later(step, partial(resume, None))
 
-    def _ended(self, work: _Work) -> None:
-        pod = work.pod
-        if pod is None:
+    def _ended(self, exchange: Exchange | None) -> None:
+        if exchange is None:
             self._unwritten_events -= 1
             return
-        identity = _identity(pod)
-        if work.pre_bind is not None and self._pre_binds.get(identity) is work.pre_bind:
+        identity = _identity(exchange.pod)
+        if exchange.pre_bind is not None and self._pre_binds.get(identity) is exchange.pre_bind:
             del self._pre_binds[identity]
         behind = self._behind.pop(identity)
         if behind:
             self._ready.extendleft(reversed(behind))
             self._channel.wake()
         if self.on_written is not None:
-            self.on_written(pod)
+            self.on_written(exchange.pod)
 
     def _cancel_pre_bind(self, pod: Pod) -> bool:
         pre_bind = self._pre_binds.get(_identity(pod))
@@ -241,7 +236,7 @@ class ActionExecutor:
             self.dropped_events += 1
             return
         self._unwritten_events += 1
-        self._events.append(_Work(None, _recorded(recording), False, 0))
+        self._events.append(_Work(_recorded(recording)))
         self._channel.wake()
 
 
