@@ -3,7 +3,10 @@ cimport cython
 from bayplan.apiserver.fields.field_type cimport FieldType
 
 cpdef str element_of(FieldType kind, object item)
+@cython.locals(found=dict, inner=FieldType, below=dict, node=dict)
 cpdef dict lists_with_empties(FieldType kind, object value)
+cdef bint _has_empty_items(object value)
+cpdef bint has_empties(object value)
 cpdef dict whole(FieldType kind, object value)
 @cython.locals(fields=dict, element=FieldType, inner=FieldType)
 cdef dict _inside(FieldType kind, object value, dict children)

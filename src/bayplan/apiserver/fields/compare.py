@@ -11,7 +11,7 @@ import msgspec
 
 from bayplan.apiserver.fields.field_set import LEAF_NODE, Node, make_node
 from bayplan.apiserver.fields.field_type import LEAF, UNTYPED, FieldType, Merge
-from bayplan.apiserver.schema.emptied import has_empties
+from bayplan.apiserver.schema.emptied import Emptied
 
 _ABSENT: Final = object()
 _LEAF, _STRUCT, _MAP, _SET, _KEYED, _UNTYPED = (
@@ -72,8 +72,23 @@ def lists_with_empties(kind: FieldType, value: dict[str, object]) -> Node:
 
 def _has_empty_items(value: object) -> bool:
     if isinstance(value, list):
-        return any(has_empties(each) for each in value)
+        return has_empties(value)
     return isinstance(value, dict) and any(_has_empty_items(each) for each in value.values())
+
+
+def has_empties(value: object) -> bool:
+    """Return whether a decoded value contains a list or map that was sent empty and that Go omits from its output."""
+    if isinstance(value, dict):
+        if isinstance(value, Emptied) and value.empties:
+            return True
+        for each in value.values():
+            if has_empties(each):
+                return True
+    elif isinstance(value, list):
+        for each in value:
+            if has_empties(each):
+                return True
+    return False
 
 
 def element_of(kind: FieldType, item: object) -> str:

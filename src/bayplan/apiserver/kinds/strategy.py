@@ -12,12 +12,12 @@ from typing import ClassVar, Protocol
 
 import msgspec
 
+from bayplan.apiserver.fields.compare import has_empties
 from bayplan.apiserver.fields.field_set import Node
 from bayplan.apiserver.kinds.object_warnings import object_warnings
 from bayplan.apiserver.model.errors import Cause
 from bayplan.apiserver.model.requests import APPROVAL
 from bayplan.apiserver.model.resources import Resource
-from bayplan.apiserver.schema.emptied import has_empties
 from bayplan.base.plain_data import Document, part, texts
 
 
