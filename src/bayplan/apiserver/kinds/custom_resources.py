@@ -17,7 +17,13 @@ from bayplan.apiserver.model.errors import Cause, forbidden, invalid_value, too_
 from bayplan.apiserver.model.resources import Resource, ResourceRegistry, SchemaRules, version_rank
 from bayplan.apiserver.patches.strategic import go_map, go_type
 from bayplan.apiserver.schema.facts import ResourceFacts
-from bayplan.apiserver.validation.custom_values import EMBEDDED, has_rules, validate_custom, validate_custom_status
+from bayplan.apiserver.validation.custom_values import (
+    EMBEDDED,
+    has_rules,
+    structure_causes,
+    validate_custom_status,
+    value_causes,
+)
 from bayplan.base.plain_data import Document, part, parts, texts
 
 _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
@@ -352,15 +358,11 @@ class CustomStrategy(Strategy):
 
     def validate(self, context: Context, document: Document) -> list[Cause]:
         """Return the errors of a new object."""
-        scale = _scale_problems(context, document, _SPEC_PATHS + _STATUS_PATHS)
-        causes = validate_custom(_schema(context), _body(document), scale=scale)
-        return _with_rules(context, document, None, causes)
+        return _causes(context, document, None)
 
     def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
         """Return the errors of an update."""
-        scale = _scale_problems(context, new, _SPEC_PATHS + _STATUS_PATHS)
-        causes = validate_custom(_schema(context), _body(new), _body(old), scale=scale)
-        return _with_rules(context, new, old, causes)
+        return _causes(context, new, old)
 
     def validate_status(self, context: Context, new: Document, old: Document) -> list[Cause]:
         """Return the errors of a status update."""
@@ -372,6 +374,15 @@ class CustomStrategy(Strategy):
         found = super().warnings(context, document, before)
         rules = context.resource.rules
         return found if rules is None or before is None else [*found, *rules.check(document, before)[1]]
+
+
+def _causes(context: Context, new: Document, old: Document | None) -> list[Cause]:
+    """Return the errors of a new object, or of an update, in upstream's order."""
+    schema, value, before = _schema(context), _body(new), None if old is None else _body(old)
+    causes = value_causes(schema, value, before)
+    causes += _scale_problems(context, new, _SPEC_PATHS + _STATUS_PATHS)
+    causes += structure_causes(schema, value, before)
+    return _with_rules(context, new, old, causes)
 
 
 _SPEC_PATHS, _STATUS_PATHS = ("specReplicasPath",), ("statusReplicasPath", "labelSelectorPath")

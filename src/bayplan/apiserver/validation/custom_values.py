@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from math import isfinite
 from typing import cast
 
@@ -35,24 +34,32 @@ EMBEDDED = "x-kubernetes-embedded-resource"
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 
 
-def validate_custom(schema: Document, value: object, old: object = None, *, scale: Sequence[Cause] = ()) -> list[Cause]:
+def validate_custom(schema: Document, value: object, old: object = None) -> list[Cause]:
     """Return the errors of an object against its schema, without errors of CEL rules.
 
     Args:
         schema: the schema of the complete object.
         value: the object without kind, apiVersion and metadata.
         old: the current object if this is an update, in the same form.
-        scale: the errors of the values that its scale shows.
     """
+    return [*value_causes(schema, value, old), *structure_causes(schema, value, old)]
+
+
+def value_causes(schema: Document, value: object, old: object = None) -> list[Cause]:
+    """Return the errors of single values; see `validate_custom`."""
     try:
-        causes = [*_check(schema, value, _ABSENT if old is None else old, "", _Work()), *scale]
-        causes += _check_embedded(schema, value, "")
-        # Check for repeated items afterwards, unless the old object already has repeated items.
-        if old is None or not _check_list_types(schema, old, ""):
-            causes += _check_list_types(schema, value, "")
-        return causes
+        return _check(schema, value, _ABSENT if old is None else old, "", _Work())
     except WorkBudgetExceeded:
         return [forbidden_value("<nil>", "checking the object against its schema takes more work than a request may")]
+
+
+def structure_causes(schema: Document, value: object, old: object = None) -> list[Cause]:
+    """Return the errors of embedded objects, and of repeated items of lists; see `validate_custom`."""
+    causes = _check_embedded(schema, value, "")
+    # An object that already has repeated items may keep them.
+    if old is None or not _check_list_types(schema, old, ""):
+        causes += _check_list_types(schema, value, "")
+    return causes
 
 
 def validate_custom_status(schema: Document, new: Document, old: Document) -> list[Cause]:
