@@ -7,7 +7,8 @@ from typing import cast
 
 import pytest
 
-from bayplan.apiserver.patches.key_order import in_go_order, opened_by_merge, opened_by_operations
+from bayplan.apiserver.patches.json_patch import json_patch
+from bayplan.apiserver.patches.key_order import in_go_order, opened_by_merge
 
 POLICY = {
     "metadata": {
@@ -63,13 +64,26 @@ def test_a_merge_patch_sorts_the_objects_that_it_opens(patch: dict[str, object],
             {"op": "copy", "from": "/spec", "path": "/spec2"}, ["podSelector", "ingress", "x"], id="a copied object"
         ),
         pytest.param(
-            {"op": "test", "path": "/spec", "value": {}}, ["ingress", "podSelector", "x"], id="a compared object"
+            {"op": "test", "path": "/spec", "value": POLICY["spec"]},
+            ["ingress", "podSelector", "x"],
+            id="a compared object",
         ),
-        pytest.param({"op": "add", "path": 5}, ["podSelector", "ingress", "x"], id="a path that is no text"),
+        pytest.param({"op": "remove", "path": "/metadata/name"}, ["podSelector", "ingress", "x"], id="another object"),
     ],
 )
 def test_a_json_patch_sorts_the_objects_on_its_paths(operation: dict[str, object], want: list[str]) -> None:
-    assert isinstance(ORDERED, dict)
-    found = opened_by_operations(ORDERED, [operation])
+    found = json_patch(ORDERED, [operation])
     assert isinstance(found, dict)
     assert list(found["spec"]) == want
+
+
+def test_a_copy_in_a_json_patch_has_the_order_of_keys_at_that_time() -> None:
+    operations: list[dict[str, object]] = [
+        {"op": "add", "path": "/spec/a", "value": {"z": 1, "y": 2}},
+        {"op": "copy", "from": "/spec", "path": "/copy"},
+        {"op": "test", "path": "/spec/a/z", "value": 1},
+    ]
+    found = json_patch(ORDERED, operations)
+    assert isinstance(found, dict)
+    assert [list(found["spec"]["a"]), list(found["copy"]["a"])] == [["y", "z"], ["z", "y"]]
+    assert list(found["copy"]) == ["a", "ingress", "podSelector", "x"]

@@ -53,19 +53,23 @@ def _without_nulls(value: object) -> object:
 def json_patch(document: object, operations: list[dict[str, object]]) -> object:
     """Return a document with operations applied in order. The given document does not change.
 
+    As in upstream's library, the keys of each object that an operation opens are sorted; the others keep their order.
+    The library opens the objects on the way to a value, and those that a test compares.
+
     Raises:
         JsonPatchError: an operation cannot be applied, or the operations copy or move too much.
     """
-    work = _Work()
-    document = msgspec.json.decode(msgspec.json.encode(document))
+    work = _Work(msgspec.json.decode(msgspec.json.encode(document)))
     for operation in operations:
         perform = _OPERATIONS.get(str(operation.get("op")))
         if perform is None:
             raise JsonPatchError(f"unknown operation {operation.get('op')!r}")
         if not isinstance(operation.get("path"), str):
             raise JsonPatchError(f"operation {operation.get('op')!r} lacks a path")
-        document = perform(document, operation, work)
-    return msgspec.json.decode(msgspec.json.encode(document)) if work.copied_bytes else document
+        perform(work, operation)
+    for each in work.opened.values():
+        _sort(each)
+    return msgspec.json.decode(msgspec.json.encode(work.document)) if work.copied_bytes else work.document
 
 
 def check_spelling(document: object, operations: list[dict[str, object]], body: bytes) -> None:
@@ -118,13 +122,23 @@ def _escaped(match: re.Match[bytes]) -> bytes:
 
 
 class _Work:
-    """The number of bytes copied and of items moved by the operations of a patch."""
+    """A document that is being patched, and what the operations have done to it.
 
-    __slots__ = ("copied_bytes", "moved_items")
+    Attributes:
+        document: the patched document.
+        copied_bytes: the number of bytes copied.
+        moved_items: the number of list items moved.
+        opened: the opened objects, by `id`.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("copied_bytes", "document", "moved_items", "opened")
+
+    def __init__(self, document: object) -> None:
+        self.document = document
         self.copied_bytes = 0
         self.moved_items = 0
+        self.opened: dict[int, dict[str, object]] = {}
+        self.open(document)
 
     def copy(self, size: int) -> None:
         """Add copied bytes of JSON; raise JsonPatchError if the limit is exceeded."""
@@ -138,51 +152,92 @@ class _Work:
         if self.moved_items > MAX_MOVED_ITEMS:
             raise JsonPatchError(f"insertions and removals that move more than {MAX_MOVED_ITEMS} items of lists")
 
+    def open(self, value: object) -> None:
+        """Record that an operation opens a value."""
+        if isinstance(value, dict):
+            self.opened[id(value)] = value
 
-def _add(document: object, operation: dict[str, object], work: _Work) -> object:
-    return _put(document, _tokens(operation["path"]), operation.get("value"), work)
+    def target(self, pointer: object) -> tuple[object, str]:
+        """Return the value that contains the target of a pointer, and the last token. All values on the way are opened.
+
+        As in upstream's library, text before the first slash of a pointer is ignored.
+        """
+        if not isinstance(pointer, str) or "/" not in pointer:
+            raise JsonPatchError(f"not a pointer: {pointer!r}")
+        *above, last = [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
+        found = self.document
+        for token in above:
+            found = _child(found, token)
+            self.open(found)
+        return found, last
+
+    def sort_opened(self, value: object) -> None:
+        """Sort the keys of the opened objects in a value."""
+        if isinstance(value, dict):
+            if id(value) in self.opened:
+                _sort(value)
+            for each in value.values():
+                self.sort_opened(each)
+        elif isinstance(value, list):
+            for each in value:
+                self.sort_opened(each)
 
 
-def _remove(document: object, operation: dict[str, object], work: _Work) -> object:
-    return _take(document, _tokens(operation["path"]), work)[0]
+def _sort(value: dict[str, object]) -> None:
+    """Sort the keys of an object."""
+    items = sorted(value.items())
+    value.clear()
+    value.update(items)
 
 
-def _replace(document: object, operation: dict[str, object], work: _Work) -> object:
+def _add(work: _Work, operation: dict[str, object]) -> None:
+    _put(work, operation["path"], operation.get("value"))
+
+
+def _remove(work: _Work, operation: dict[str, object]) -> None:
+    _take(work, operation["path"])
+
+
+def _replace(work: _Work, operation: dict[str, object]) -> None:
     value = operation.get("value")
     if not operation["path"]:
         # Only a replacement and a test may name the whole document.
         if not isinstance(value, dict | list):
             raise JsonPatchError("the whole document can only be replaced by an object or a list")
-        return value
-    tokens = _tokens(operation["path"])
-    if not isinstance(_find(document, tokens[:-1]), dict):
-        _find(document, tokens)
-    # A member of an object need not exist: upstream's library only reports missing items of lists.
-    return _put(document, tokens, value, None)
+        work.document = value
+        work.open(value)
+        return
+    parent, name = work.target(operation["path"])
+    if isinstance(parent, list):
+        parent[_index(parent, name, insert=False)] = value
+    else:
+        # A member of an object need not exist: upstream's library only reports missing items of lists.
+        _set_member(parent, name, value)
 
 
-def _move(document: object, operation: dict[str, object], work: _Work) -> object:
-    document, value = _take(document, _tokens(operation.get("from")), work)
-    return _put(document, _tokens(operation["path"]), value, work)
+def _move(work: _Work, operation: dict[str, object]) -> None:
+    _put(work, operation["path"], _take(work, operation.get("from")))
 
 
-def _copy(document: object, operation: dict[str, object], work: _Work) -> object:
-    tokens = _tokens(operation.get("from"))
-    text = msgspec.json.encode(_find_or_null(document, tokens))
+def _copy(work: _Work, operation: dict[str, object]) -> None:
+    value = _child_or_null(*work.target(operation.get("from")))
+    # The destination is opened before the copy is encoded.
+    work.target(operation["path"])
+    work.sort_opened(value)
+    text = msgspec.json.encode(value)
     work.copy(len(text))
     # The copy stays encoded until an operation accesses it, so nested copies that exceed the limit are never decoded.
-    return _put(document, _tokens(operation["path"]), msgspec.Raw(text), work)
+    _put(work, operation["path"], msgspec.Raw(text))
 
 
-def _test(document: object, operation: dict[str, object], work: _Work) -> object:
-    wanted = operation.get("value")
-    found = _find_or_null(document, _tokens(operation["path"])) if operation["path"] else document
-    if not _same(found, wanted):
-        raise JsonPatchError(f"testing value {operation['path']} failed")
-    return document
+def _test(work: _Work, operation: dict[str, object]) -> None:
+    path = operation["path"]
+    found = _child_or_null(*work.target(path)) if path else work.document
+    if not _same(found, operation.get("value"), work):
+        raise JsonPatchError(f"testing value {path} failed")
 
 
-_OPERATIONS: dict[str, Callable[[object, dict[str, object], _Work], object]] = {
+_OPERATIONS: dict[str, Callable[[_Work, dict[str, object]], None]] = {
     "add": _add,
     "remove": _remove,
     "replace": _replace,
@@ -190,13 +245,6 @@ _OPERATIONS: dict[str, Callable[[object, dict[str, object], _Work], object]] = {
     "copy": _copy,
     "test": _test,
 }
-
-
-def _tokens(pointer: object) -> list[str]:
-    """Return the parts of a pointer. As in upstream's library, text before the first slash is ignored."""
-    if not isinstance(pointer, str) or "/" not in pointer:
-        raise JsonPatchError(f"not a pointer: {pointer!r}")
-    return [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
 
 
 def _index(items: list[object], token: str, *, insert: bool) -> int:
@@ -213,27 +261,22 @@ def _index(items: list[object], token: str, *, insert: bool) -> int:
     return index
 
 
-def _find(document: object, tokens: list[str]) -> object:
-    """Return the value at a path, and decode encoded copies on the way."""
-    for token in tokens:
-        if isinstance(document, dict) and token in document:
-            document = _member(document, token)
-        elif isinstance(document, list):
-            document = _item(document, _index(document, token, insert=False))
-        else:
-            raise JsonPatchError(f"no member {token!r}")
-    return document
+def _child(parent: object, token: str) -> object:
+    """Return a member of an object or an item of a list."""
+    if isinstance(parent, list):
+        return _item(parent, _index(parent, token, insert=False))
+    if isinstance(parent, dict) and token in parent:
+        return _member(parent, token)
+    raise JsonPatchError(f"no member {token!r}")
 
 
-def _find_or_null(document: object, tokens: list[str]) -> object:
-    """Return the value at a path; None for a missing member, because upstream's library treats it like null."""
-    parent = _find(document, tokens[:-1])
-    if isinstance(parent, dict) and tokens[-1] not in parent:
-        return None
-    return _find(parent, tokens[-1:])
+def _child_or_null(parent: object, token: str) -> object:
+    """Return a member or an item; None for a missing member, because upstream's library treats it like null."""
+    return None if isinstance(parent, dict) and token not in parent else _child(parent, token)
 
 
 def _member(parent: dict[str, object], name: str) -> object:
+    """Return a member of an object, and decode it if it is an encoded copy."""
     found = parent[name]
     if isinstance(found, msgspec.Raw):
         found = parent[name] = msgspec.json.decode(found)
@@ -241,45 +284,52 @@ def _member(parent: dict[str, object], name: str) -> object:
 
 
 def _item(parent: list[object], index: int) -> object:
+    """Return an item of a list, and decode it if it is an encoded copy."""
     found = parent[index]
     if isinstance(found, msgspec.Raw):
         found = parent[index] = msgspec.json.decode(found)
     return found
 
 
-def _same(found: object, wanted: object) -> bool:
-    """Return whether two values are equal as JSON text, where true and 1.0 differ from 1."""
+def _same(found: object, wanted: object, work: _Work) -> bool:
+    """Return whether two values are equal as JSON text, where true and 1.0 differ from 1. The found objects are opened."""
     if isinstance(found, dict) and isinstance(wanted, dict):
-        return found.keys() == wanted.keys() and all(_same(_member(found, name), item) for name, item in wanted.items())
+        work.open(found)
+        return found.keys() == wanted.keys() and all(
+            _same(_member(found, name), item, work) for name, item in wanted.items()
+        )
     if isinstance(found, list) and isinstance(wanted, list):
-        return len(found) == len(wanted) and all(_same(_item(found, index), item) for index, item in enumerate(wanted))
+        return len(found) == len(wanted) and all(
+            _same(_item(found, index), item, work) for index, item in enumerate(wanted)
+        )
     return found == wanted and type(found) is type(wanted)
 
 
-def _put(document: object, tokens: list[str], value: object, inserts: _Work | None) -> object:
-    """Set a member or replace an item; if `inserts` is given, insert the item, and count the moved items in `inserts`."""
-    parent = _find(document, tokens[:-1])
-    if isinstance(parent, dict):
-        parent[tokens[-1]] = value
-    elif isinstance(parent, list):
-        index = _index(parent, tokens[-1], insert=inserts is not None)
-        if inserts is not None:
-            inserts.move(len(parent) - index)
-            parent.insert(index, value)
-        else:
-            parent[index] = value
+def _put(work: _Work, pointer: object, value: object) -> None:
+    """Set a member of an object, or insert an item into a list."""
+    parent, name = work.target(pointer)
+    if isinstance(parent, list):
+        index = _index(parent, name, insert=True)
+        work.move(len(parent) - index)
+        parent.insert(index, value)
     else:
-        raise JsonPatchError(f"nothing can be put at {tokens[-1]!r}")
-    return document
+        _set_member(parent, name, value)
 
 
-def _take(document: object, tokens: list[str], work: _Work) -> tuple[object, object]:
-    value = _find(document, tokens)
-    parent = _find(document, tokens[:-1])
-    if isinstance(parent, dict):
-        del parent[tokens[-1]]
-    elif isinstance(parent, list):
-        index = _index(parent, tokens[-1], insert=False)
+def _set_member(parent: object, name: str, value: object) -> None:
+    if not isinstance(parent, dict):
+        raise JsonPatchError(f"nothing can be put at {name!r}")
+    parent[name] = value
+
+
+def _take(work: _Work, pointer: object) -> object:
+    """Remove a member of an object or an item of a list, and return it."""
+    parent, name = work.target(pointer)
+    value = _child(parent, name)
+    if isinstance(parent, list):
+        index = _index(parent, name, insert=False)
         work.move(len(parent) - index)
         del parent[index]
-    return document, value
+    elif isinstance(parent, dict):
+        del parent[name]
+    return value

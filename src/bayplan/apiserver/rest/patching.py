@@ -28,7 +28,7 @@ from bayplan.apiserver.model.errors import (
 from bayplan.apiserver.model.object_meta import drop_repeated_owners, shown
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.patches.json_patch import MAX_OPERATIONS, JsonPatchError, check_spelling, json_patch, merge_patch
-from bayplan.apiserver.patches.key_order import in_go_order, opened_by_merge, opened_by_operations
+from bayplan.apiserver.patches.key_order import in_go_order, opened_by_merge
 from bayplan.apiserver.patches.older_versions import of_older_version
 from bayplan.apiserver.patches.quoting import as_quoted
 from bayplan.apiserver.patches.strategic import StrategicPatchError, go_map, strategic_merge
@@ -193,12 +193,10 @@ def _quoted(target: Target, whole: Document, value: Document, body: bytes, media
 
 def _opened(target: Target, whole: Document, value: Document, body: bytes, media_type: str) -> Document:
     """Return the patched object with the keys in the order of upstream's JSON. `whole` is the object before the patch."""
-    patch = parse_json(body).value
-    ordered = in_go_order(target.type_name, whole if media_type == JSON_PATCH else value)
-    assert isinstance(ordered, dict)
+    ordered = cast("Document", in_go_order(target.type_name, whole if media_type == JSON_PATCH else value))
     if media_type == JSON_PATCH:
-        return cast("Document", opened_by_operations(ordered, patch))
-    return opened_by_merge(ordered, patch)
+        return cast("Document", _json_patched(ordered, body)[0])
+    return opened_by_merge(ordered, parse_json(body).value)
 
 
 def _read_patched(
