@@ -10,12 +10,11 @@ from bayplan.answers.capacity import DEFAULT_LIMIT, Share, parse_mix
 from bayplan.answers.capacity import capacity as find_capacity
 from bayplan.answers.headroom import headroom
 from bayplan.answers.question_cluster import QuestionCluster
-from bayplan.app.mode import Mode
 from bayplan.app.sources.cluster_source import ClusterSource, SourceKind
 from bayplan.base.errors import InputError
+from bayplan.cli.option_groups import with_groups
 from bayplan.cli.question_options import All, opened, print_answer
-from bayplan.cli.simulation_options import ModeOption, Plugins, Seed, SourceConfig, SourceFeatureGates, Strict
-from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, check_subject, source_options
+from bayplan.cli.source_options import AsJson, ChosenScheduler, LiveCluster, Sources, check_subject, source_options
 
 Files: TypeAlias = Annotated[
     list[str] | None,
@@ -31,6 +30,7 @@ OverTime: TypeAlias = Annotated[
 ]
 
 
+@with_groups
 def capacity(
     workloads: Annotated[
         str,
@@ -40,6 +40,7 @@ def capacity(
         ),
     ],
     sources: Sources = None,
+    *,
     files: Files = None,
     preempt: Annotated[bool, typer.Option("--preempt", help="Evict pods of lower priority to place copies.")] = False,
     limit: Annotated[
@@ -53,15 +54,9 @@ def capacity(
     ] = 1,
     over_time: OverTime = None,
     everything: All = False,
-    context: Context = "",
-    kubeconfig: Kubeconfig = None,
+    live: LiveCluster,
     as_json: AsJson = False,
-    mode: ModeOption = Mode.CURRENT,
-    config: SourceConfig = None,
-    feature_gates: SourceFeatureGates = "",
-    plugin: Plugins = None,
-    seed: Seed = 0,
-    strict: Strict = False,
+    scheduler: ChosenScheduler,
 ) -> None:
     """Show how many more copies of a workload fit.
 
@@ -74,17 +69,7 @@ def capacity(
 
     Example: bayplan capacity deployment/shop/web=3,deployment/shop/db --context prod
     """
-    options = source_options(
-        sources,
-        context=context,
-        kubeconfig=kubeconfig,
-        mode=mode,
-        config=config,
-        feature_gates=feature_gates,
-        plugins=plugin,
-        seed=seed,
-        strict=strict,
-    )
+    options = source_options(sources, live, scheduler)
     check_subject("WORKLOAD", workloads, options)
     mix = parse_mix(workloads)
     with opened(options) as (source, cluster):
@@ -96,8 +81,8 @@ def capacity(
         if files:
             from bayplan.formats.inputs import load_inputs
 
-            cluster.add_missing(load_inputs(files, strict=strict).manifest.objects())
-        more = range(seed, seed + seeds) if seeds > 1 else ()
+            cluster.add_missing(load_inputs(files, strict=options.strict).manifest.objects())
+        more = range(options.seed, options.seed + seeds) if seeds > 1 else ()
         answer = find_capacity(cluster, mix, preempts=preempt, limit=limit, seeds=more)
         print_answer(answer, source, lambda: capacity_text(answer, everything=everything), as_json=as_json)
 

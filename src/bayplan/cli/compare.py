@@ -13,9 +13,9 @@ from bayplan.app.mode import Mode
 from bayplan.app.scheduler_setup import SetupOrigin
 from bayplan.app.sources.cluster_source import ClusterSource, SourceOptions
 from bayplan.base.errors import InputError
+from bayplan.cli.option_groups import with_groups
 from bayplan.cli.question_options import All, opened, print_answer
-from bayplan.cli.simulation_options import ModeOption, Plugins, Seed, SourceConfig, SourceFeatureGates, Strict
-from bayplan.cli.source_options import AsJson, source_options
+from bayplan.cli.source_options import AsJson, ChosenScheduler, LiveCluster, source_options
 
 CONTEXT = "context:"
 """Prefix of a kubeconfig context that is given as one of the two clusters."""
@@ -24,12 +24,14 @@ DEFAULT = "default"
 """The argument that stands for kube-scheduler's default configuration."""
 
 
+@with_groups
 def compare(
     a: Annotated[
         str,
         typer.Argument(metavar="A", help="Dump, result directory, URL or context:NAME; with --on a configuration."),
     ],
     b: Annotated[str, typer.Argument(metavar="B", help="Second cluster or configuration, in the same form as A.")],
+    *,
     on: Annotated[
         list[str] | None,
         typer.Option(
@@ -39,12 +41,7 @@ def compare(
     keep: Annotated[bool, typer.Option("--keep", help="Keep placed pods on their nodes (with --on).")] = False,
     everything: All = False,
     as_json: AsJson = False,
-    mode: ModeOption = Mode.CURRENT,
-    config: SourceConfig = None,
-    feature_gates: SourceFeatureGates = "",
-    plugin: Plugins = None,
-    seed: Seed = 0,
-    strict: Strict = False,
+    scheduler: ChosenScheduler,
 ) -> None:
     """Compare two clusters, or two configurations.
 
@@ -60,16 +57,9 @@ def compare(
 
     def options_of(source: str) -> SourceOptions:
         name = source.removeprefix(CONTEXT)
-        return source_options(
-            [source] if name == source else [],
-            context="" if name == source else name,
-            mode=mode,
-            config=config,
-            feature_gates=feature_gates,
-            plugins=plugin,
-            seed=seed,
-            strict=strict,
-        )
+        if name == source:
+            return source_options([source], LiveCluster(), scheduler)
+        return source_options([], LiveCluster(context=name), scheduler)
 
     def show(answer: Answer, source: ClusterSource) -> None:
         names = (a, b)
@@ -83,16 +73,15 @@ def compare(
         with opened(options_of(a)) as (source, one), opened(options_of(b)) as (_, other):
             show(find_differences(one, other, names=(a, b)), source)
         return
-    if config is not None:
+    if scheduler.config is not None:
         raise InputError("--config can't be combined with --on", hint="the two configurations as A and B")
-    options = source_options(on, mode=mode, feature_gates=feature_gates, plugins=plugin, seed=seed, strict=strict)
-    with opened(options) as (source, cluster):
+    with opened(source_options(on, LiveCluster(), scheduler)) as (source, cluster):
         gates = source.scheduler.origin.feature_gates
         origins = (SetupOrigin(config=None if each == DEFAULT else Path(each), feature_gates=gates) for each in (a, b))
         first, second = map(source.scheduler.read_again, origins)
         kind = Reschedule.NEW if keep else Reschedule.ALL
         answer = what_if(cluster.with_scheduler(first), scheduler=second, scheduler_label=b, reschedule=kind)
-        show(answer, _without_configuration(source) if mode is Mode.CURRENT else source)
+        show(answer, _without_configuration(source) if scheduler.mode is Mode.CURRENT else source)
 
 
 def _without_configuration(source: ClusterSource) -> ClusterSource:

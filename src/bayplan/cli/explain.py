@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
@@ -31,6 +30,7 @@ from bayplan.app.sources.file_source import is_dump, open_files, read_setup_of, 
 from bayplan.app.sources.opening import open_source, source_kind
 from bayplan.base.counted_nouns import format_count, is_or_are
 from bayplan.base.errors import InputError, MissingPlugins
+from bayplan.cli.option_groups import with_groups
 from bayplan.cli.question_options import print_lines
 from bayplan.cli.simulation_options import (
     AlgorithmProvider,
@@ -47,7 +47,7 @@ from bayplan.cli.simulation_options import (
     parse_duration,
     run,
 )
-from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, check_subject, print_json, print_warnings
+from bayplan.cli.source_options import AsJson, LiveCluster, Sources, check_subject, print_json, print_warnings
 from bayplan.engine.records import RecordLevel
 from bayplan.formats.inputs import load_inputs
 from bayplan.library import Cluster
@@ -58,6 +58,7 @@ BEST_NODES = 5
 """Number of nodes whose scores are compared unless --nodes is given."""
 
 
+@with_groups
 def explain(
     pod: Annotated[
         str,
@@ -67,8 +68,8 @@ def explain(
         ),
     ],
     sources: Sources = None,
-    context: Context = "",
-    kubeconfig: Kubeconfig = None,
+    *,
+    live: LiveCluster,
     attempt: Annotated[
         int | None, typer.Option(metavar="N", help="Show this attempt in full. [default: the last]")
     ] = None,
@@ -123,7 +124,7 @@ def explain(
         strict=strict,
     )
     shown = Shown(attempt=attempt, node=node, best=sys.maxsize if nodes else BEST_NODES)
-    found = _Question(options, context, kubeconfig).answer(pod, shown)
+    found = _Question(options, live).answer(pod, shown)
     _print(found, as_json=as_json, all_nodes=nodes)
 
 
@@ -195,12 +196,12 @@ class Workload(NamedTuple):
 class _Question:
     """Reads the source that the command names, and explains a pod in it."""
 
-    def __init__(self, options: SimulationOptions, context: str, kubeconfig: Path | None) -> None:
+    def __init__(self, options: SimulationOptions, live: LiveCluster) -> None:
         self._options = options
         self._source = SourceOptions(
             paths=options.paths,
-            context=context,
-            kubeconfig=kubeconfig,
+            context=live.context,
+            kubeconfig=live.kubeconfig,
             mode=options.mode,
             config=options.config,
             algorithm_provider=options.algorithm_provider,

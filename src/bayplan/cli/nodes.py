@@ -22,11 +22,10 @@ from bayplan.answers.node_shapes import (
     shapes_of,
 )
 from bayplan.answers.question_cluster import QuestionCluster
-from bayplan.app.mode import Mode
 from bayplan.base.errors import InputError
+from bayplan.cli.option_groups import with_groups
 from bayplan.cli.question_options import All, opened, print_answer
-from bayplan.cli.simulation_options import ModeOption, Plugins, Seed, SourceConfig, SourceFeatureGates, Strict
-from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, source_options
+from bayplan.cli.source_options import AsJson, ChosenScheduler, LiveCluster, Sources, source_options
 from bayplan.objects.node import Node
 
 
@@ -85,11 +84,13 @@ Preempt: TypeAlias = Annotated[
 ]
 
 
+@with_groups
 def nodes(
     action: Annotated[
         Action, typer.Argument(help="Find nodes to add, or nodes that can be removed.", show_default=False)
     ],
     sources: Sources = None,
+    *,
     shape: Shape = None,
     shapes: Shapes = None,
     copies: Copies = "",
@@ -102,15 +103,9 @@ def nodes(
     preempt: Preempt = False,
     bound: BoundOption = Bound.RELAXATION,
     everything: All = False,
-    context: Context = "",
-    kubeconfig: Kubeconfig = None,
+    live: LiveCluster,
     as_json: AsJson = False,
-    mode: ModeOption = Mode.CURRENT,
-    config: SourceConfig = None,
-    feature_gates: SourceFeatureGates = "",
-    plugin: Plugins = None,
-    seed: Seed = 0,
-    strict: Strict = False,
+    scheduler: ChosenScheduler,
 ) -> None:
     """Show which nodes to add, or which can be removed.
 
@@ -127,17 +122,7 @@ def nodes(
     _refuse(action, Action.ADD, shape=shape, shapes=shapes, copies=copies, preempt=preempt)
     _refuse(action, Action.REMOVE, node=node, most=most, force=force)
     _refuse(action, Action.REMOVE, delete_emptydir_data=delete_emptydir_data, disable_eviction=disable_eviction)
-    options = source_options(
-        sources,
-        context=context,
-        kubeconfig=kubeconfig,
-        mode=mode,
-        config=config,
-        feature_gates=feature_gates,
-        plugins=plugin,
-        seed=seed,
-        strict=strict,
-    )
+    options = source_options(sources, live, scheduler)
     drain = DrainOptions(force=force, delete_emptydir_data=delete_emptydir_data, disable_eviction=disable_eviction)
     prices, packing = parse_prices(price or []), bound is Bound.PACKING
     with opened(options) as (source, cluster):

@@ -16,46 +16,53 @@ from bayplan.app.mode import Mode
 from bayplan.app.sources.cluster_source import ClusterSource, SourceOptions
 from bayplan.app.sources.opening import open_source
 from bayplan.base.errors import InputError
+from bayplan.cli.option_groups import OptionGroup
+from bayplan.cli.simulation_options import ModeOption, Plugins, Seed, SourceConfig, SourceFeatureGates, Strict
 from bayplan.formats.manifest import LoadWarning
 
 SOURCE_HELP = "Manifests or dump, result directory, or URL of a Bayplan server."
 
 Sources: TypeAlias = Annotated[list[str] | None, typer.Argument(metavar="[SOURCE]...", help=SOURCE_HELP)]
-Context: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--context", metavar="NAME", help="Context of a live cluster to read instead of SOURCE. [default: none]"
-    ),
-]
-Kubeconfig: TypeAlias = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Kubeconfig of the live cluster. [default: as for kubectl]")
-]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
-def source_options(
-    paths: list[str] | None,
-    *,
-    context: str = "",
-    kubeconfig: Path | None = None,
-    mode: Mode = Mode.CURRENT,
-    config: Path | None = None,
-    feature_gates: str = "",
-    plugins: list[str] | None = None,
-    seed: int = 0,
-    strict: bool = False,
-) -> SourceOptions:
+class LiveCluster(OptionGroup, frozen=True):
+    """The live cluster to read, unless arguments name a source."""
+
+    context: Annotated[
+        str,
+        typer.Option(
+            "--context", metavar="NAME", help="Context of a live cluster to read instead of SOURCE. [default: none]"
+        ),
+    ] = ""
+    kubeconfig: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Kubeconfig of the live cluster. [default: as for kubectl]")
+    ] = None
+
+
+class ChosenScheduler(OptionGroup, frozen=True):
+    """The scheduler that decides, and whether to accept input with warnings."""
+
+    mode: ModeOption = Mode.CURRENT
+    config: SourceConfig = None
+    feature_gates: SourceFeatureGates = ""
+    plugin: Plugins = None
+    seed: Seed = 0
+    strict: Strict = False
+
+
+def source_options(paths: list[str] | None, live: LiveCluster, scheduler: ChosenScheduler) -> SourceOptions:
     """Return the source options of a command."""
     return SourceOptions(
         paths=paths or (),
-        context=context,
-        kubeconfig=kubeconfig,
-        mode=mode,
-        config=config,
-        feature_gates=feature_gates,
-        plugins=plugins or (),
-        seed=seed,
-        strict=strict,
+        context=live.context,
+        kubeconfig=live.kubeconfig,
+        mode=scheduler.mode,
+        config=scheduler.config,
+        feature_gates=scheduler.feature_gates,
+        plugins=scheduler.plugin or (),
+        seed=scheduler.seed,
+        strict=scheduler.strict,
     )
 
 

@@ -7,13 +7,12 @@ import typer
 from bayplan.analysis.report import print_parts, report_console
 from bayplan.answers.unblock_text import render_unblocking
 from bayplan.app.custom_plugins import reported_plugin_errors
-from bayplan.app.mode import Mode
 from bayplan.base.errors import InputError
-from bayplan.cli.simulation_options import ModeOption, Plugins, Seed, SourceConfig, SourceFeatureGates, Strict
+from bayplan.cli.option_groups import with_groups
 from bayplan.cli.source_options import (
     AsJson,
-    Context,
-    Kubeconfig,
+    ChosenScheduler,
+    LiveCluster,
     Sources,
     check_subject,
     print_json,
@@ -26,14 +25,15 @@ from bayplan.library import Cluster
 from bayplan.objects.node import Node
 
 
+@with_groups
 def unblock(
     pod: Annotated[
         str,
         typer.Argument(metavar="POD", help="Pending pod (name, namespace/name), or workload (deployment/web)."),
     ],
     sources: Sources = None,
-    context: Context = "",
-    kubeconfig: Kubeconfig = None,
+    *,
+    live: LiveCluster,
     shapes: Annotated[
         list[str] | None,
         typer.Option(
@@ -42,12 +42,7 @@ def unblock(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Show all suggestions instead of ten.")] = False,
     as_json: AsJson = False,
-    mode: ModeOption = Mode.CURRENT,
-    config: SourceConfig = None,
-    feature_gates: SourceFeatureGates = "",
-    plugin: Plugins = None,
-    seed: Seed = 0,
-    strict: Strict = False,
+    scheduler: ChosenScheduler,
 ) -> None:
     """Show changes that get a pending pod placed.
 
@@ -60,21 +55,11 @@ def unblock(
 
     Example: bayplan unblock shop/web-1 --context prod
     """
-    options = source_options(
-        sources,
-        context=context,
-        kubeconfig=kubeconfig,
-        mode=mode,
-        config=config,
-        feature_gates=feature_gates,
-        plugins=plugin,
-        seed=seed,
-        strict=strict,
-    )
+    options = source_options(sources, live, scheduler)
     check_subject("POD", pod, options)
     catalogue = _shapes(shapes or [])
     source = read_source(options)
-    cluster = Cluster.of(source, seed=seed, record_level=RecordLevel.OFF)
+    cluster = Cluster.of(source, seed=options.seed, record_level=RecordLevel.OFF)
     with reported_plugin_errors(source.scheduler.custom_plugins):
         found = cluster.unblock(pod, shapes=catalogue)
     if as_json:

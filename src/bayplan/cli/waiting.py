@@ -14,9 +14,17 @@ from bayplan.answers.waiting_reasons import WaitingReason
 from bayplan.app.custom_plugins import reported_plugin_errors
 from bayplan.app.mode import Mode
 from bayplan.base.counted_nouns import format_count, is_or_are
+from bayplan.cli.option_groups import with_groups
 from bayplan.cli.question_options import print_lines
-from bayplan.cli.simulation_options import ModeOption, Plugins, Seed, SourceConfig, SourceFeatureGates, Strict
-from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, print_json, read_source, source_options
+from bayplan.cli.source_options import (
+    AsJson,
+    ChosenScheduler,
+    LiveCluster,
+    Sources,
+    print_json,
+    read_source,
+    source_options,
+)
 from bayplan.engine.records import RecordLevel
 from bayplan.library import Cluster
 
@@ -24,18 +32,14 @@ SHOWN = 3
 """Maximum number of pods named for each reason."""
 
 
+@with_groups
 def waiting(
     sources: Sources = None,
-    context: Context = "",
-    kubeconfig: Kubeconfig = None,
+    *,
+    live: LiveCluster,
     everything: Annotated[bool, typer.Option("--all", help="List all pods for each reason.")] = False,
     as_json: AsJson = False,
-    mode: ModeOption = Mode.CURRENT,
-    config: SourceConfig = None,
-    feature_gates: SourceFeatureGates = "",
-    plugin: Plugins = None,
-    seed: Seed = 0,
-    strict: Strict = False,
+    scheduler: ChosenScheduler,
 ) -> None:
     """Show why pods are pending, grouped by reason.
 
@@ -46,19 +50,9 @@ def waiting(
 
     Example: bayplan waiting --context prod
     """
-    options = source_options(
-        sources,
-        context=context,
-        kubeconfig=kubeconfig,
-        mode=mode,
-        config=config,
-        feature_gates=feature_gates,
-        plugins=plugin,
-        seed=seed,
-        strict=strict,
-    )
+    options = source_options(sources, live, scheduler)
     source = read_source(options)
-    cluster = Cluster.of(source, seed=seed, record_level=RecordLevel.OFF)
+    cluster = Cluster.of(source, seed=options.seed, record_level=RecordLevel.OFF)
     with reported_plugin_errors(source.scheduler.custom_plugins):
         found = cluster.waiting_reasons()
     pending, refused = cluster.pending, refused_replicas(cluster.questions())
@@ -67,15 +61,15 @@ def waiting(
         print_json({"waiting": pending, "reasons": reasons, "never_created": refused, "assumptions": assumptions})
     else:
         chosen = {
-            "--context": context,
-            "--kubeconfig": kubeconfig,
-            "--mode": "" if mode is Mode.CURRENT else mode.value,
-            "--config": config,
-            "--feature-gates": feature_gates,
+            "--context": options.context,
+            "--kubeconfig": options.kubeconfig,
+            "--mode": "" if options.mode is Mode.CURRENT else options.mode.value,
+            "--config": options.config,
+            "--feature-gates": options.feature_gates,
         }
-        given = [*map(quote, sources or ())]
+        given = [*map(quote, options.paths)]
         given += [f"{option} {quote(str(value))}" for option, value in chosen.items() if value]
-        given += [f"--plugin {quote(each)}" for each in plugin or ()]
+        given += [f"--plugin {quote(each)}" for each in options.plugins]
         lines = [
             *_lines(cluster, found, everything=everything),
             *(line for each in refused for line in ("", f"{each}.")),

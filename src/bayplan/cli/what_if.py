@@ -9,11 +9,10 @@ from bayplan.answers.changes import CHANGES, Change, is_change, missing_change, 
 from bayplan.answers.what_if import Reschedule
 from bayplan.answers.what_if import what_if as find_differences
 from bayplan.app.custom_plugins import reported_plugin_errors
-from bayplan.app.mode import Mode
 from bayplan.app.question_clusters import CONFIGURATION_CHANGES, changed_setup, is_configuration_change
+from bayplan.cli.option_groups import with_groups
 from bayplan.cli.question_options import All, opened, print_answer
-from bayplan.cli.simulation_options import ModeOption, Plugins, Seed, SourceConfig, SourceFeatureGates, Strict
-from bayplan.cli.source_options import AsJson, Context, Kubeconfig, source_options
+from bayplan.cli.source_options import AsJson, ChosenScheduler, LiveCluster, source_options
 
 Rescheduled: TypeAlias = Annotated[
     list[str] | None,
@@ -24,6 +23,7 @@ Rescheduled: TypeAlias = Annotated[
 ]
 
 
+@with_groups
 def what_if(
     arguments: Annotated[
         list[str],
@@ -33,17 +33,12 @@ def what_if(
             show_default=False,
         ),
     ],
+    *,
     reschedule: Rescheduled = None,
     everything: All = False,
-    context: Context = "",
-    kubeconfig: Kubeconfig = None,
+    live: LiveCluster,
     as_json: AsJson = False,
-    mode: ModeOption = Mode.CURRENT,
-    config: SourceConfig = None,
-    feature_gates: SourceFeatureGates = "",
-    plugin: Plugins = None,
-    seed: Seed = 0,
-    strict: Strict = False,
+    scheduler: ChosenScheduler,
 ) -> None:
     """Show a cluster before and after changes.
 
@@ -69,18 +64,8 @@ def what_if(
     sources = [text for text in arguments if text not in changes and text not in configured]
     if not changes and not configured:
         raise missing_change((*CHANGES, *CONFIGURATION_CHANGES), sources)
-    options = source_options(
-        sources,
-        context=context,
-        kubeconfig=kubeconfig,
-        mode=mode,
-        config=config,
-        feature_gates=feature_gates,
-        plugins=plugin,
-        seed=seed,
-        strict=strict,
-    )
-    parsed = [_with_objects(parse_change(text), strict=strict) for text in changes]
+    options = source_options(sources, live, scheduler)
+    parsed = [_with_objects(parse_change(text), strict=options.strict) for text in changes]
     with opened(options) as (source, cluster):
         setup = changed_setup(source.scheduler, configured) if configured else None
         label, (kind, these) = ", ".join(configured), _rescheduled(reschedule or [])

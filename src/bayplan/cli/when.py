@@ -7,28 +7,22 @@ from msgspec.structs import replace
 
 from bayplan.answers.answer_text import start_text
 from bayplan.answers.start_times import DEFAULT_SEEDS, start_times
-from bayplan.app.mode import Mode
 from bayplan.app.sources.cluster_source import Assumption, SourceKind
+from bayplan.cli.option_groups import with_groups
 from bayplan.cli.question_options import All, opened, print_answer
-from bayplan.cli.simulation_options import (
-    ModeOption,
-    Plugins,
-    Seed,
-    SourceConfig,
-    SourceFeatureGates,
-    Strict,
-    parse_duration,
-)
-from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, check_subject, source_options
+from bayplan.cli.simulation_options import parse_duration
+from bayplan.cli.source_options import AsJson, ChosenScheduler, LiveCluster, Sources, check_subject, source_options
 
 _NO_ANNOTATIONS = (
     "a result does not contain the annotations of pods, so their run times are unknown (bayplan.io/run-time)"
 )
 
 
+@with_groups
 def when(
     pod: Annotated[str, typer.Argument(metavar="POD", help="Pending pod, or workload with pending pods (job/train).")],
     sources: Sources = None,
+    *,
     assume_run_time: Annotated[
         str,
         typer.Option(
@@ -41,15 +35,9 @@ def when(
         int, typer.Option(metavar="N", min=1, max=100, help="Number of seeds to try; more than one gives a range.")
     ] = DEFAULT_SEEDS,
     everything: All = False,
-    context: Context = "",
-    kubeconfig: Kubeconfig = None,
+    live: LiveCluster,
     as_json: AsJson = False,
-    mode: ModeOption = Mode.CURRENT,
-    config: SourceConfig = None,
-    feature_gates: SourceFeatureGates = "",
-    plugin: Plugins = None,
-    seed: Seed = 0,
-    strict: Strict = False,
+    scheduler: ChosenScheduler,
 ) -> None:
     """Show when a pending pod or a Job would start.
 
@@ -61,17 +49,7 @@ def when(
 
     Example: bayplan when job/train --assume-run-time 2h --context prod
     """
-    options = source_options(
-        sources,
-        context=context,
-        kubeconfig=kubeconfig,
-        mode=mode,
-        config=config,
-        feature_gates=feature_gates,
-        plugins=plugin,
-        seed=seed,
-        strict=strict,
-    )
+    options = source_options(sources, live, scheduler)
     check_subject("POD", pod, options)
     with opened(options) as (source, cluster):
         if source.kind is SourceKind.RESULT:
@@ -80,7 +58,7 @@ def when(
             cluster,
             pod,
             assumed_run_ns=parse_duration(assume_run_time, "--assume-run-time") if assume_run_time else None,
-            seeds=range(seed, seed + seeds),
+            seeds=range(options.seed, options.seed + seeds),
             horizon_ns=parse_duration(within, "--within"),
         )
         print_answer(answer, source, lambda: start_text(answer, everything=everything), as_json=as_json)
