@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol, TypeVar
+from typing import Protocol, TypedDict, TypeVar, Unpack
 
 from bayplan.answers.trial import Trial, nothing
 from bayplan.base.counted_nouns import format_count
@@ -20,20 +20,21 @@ from bayplan.state.cluster_state import ClusterState
 T = TypeVar("T", bound=KubernetesObject)
 
 
+class MakeOptions(TypedDict, total=False):
+    """Options for making a scheduler, with the defaults of `bayplan.engine.assemble.assemble_scheduler`."""
+
+    seed: int
+    start_ns: int
+    record_level: RecordLevel
+    state: ClusterState | None
+    queue_type: type[SchedulingQueue]
+    sampling: bool
+
+
 class SchedulerFactory(Protocol):
     """Creates configured schedulers, e.g. `bayplan.app.scheduler_setup.SchedulerSetup`."""
 
-    def make(
-        self,
-        *,
-        seed: int = 0,
-        start_ns: int = 0,
-        record_level: RecordLevel = RecordLevel.SUMMARY,
-        state: ClusterState | None = None,
-        queue_type: type[SchedulingQueue] = SchedulingQueue,
-        sampling: bool = True,
-        without: Collection[str] = (),
-    ) -> Scheduler:
+    def make(self, *, without: Collection[str] = (), **options: Unpack[MakeOptions]) -> Scheduler:
         """Return a scheduler for `state`, by default an empty cluster.
 
         `without`: names of plugins to disable. Without `sampling`, the scheduler examines all nodes.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
 from msgspec.structs import replace
@@ -12,9 +12,7 @@ from msgspec.structs import replace
 from bayplan.app.custom_plugins import CustomPlugin, load_custom_plugins
 from bayplan.app.mode import Mode, reject_provider
 from bayplan.base.errors import ConfigurationError
-from bayplan.engine.assemble import assemble_scheduler
-from bayplan.engine.queue import SchedulingQueue
-from bayplan.engine.records import RecordLevel
+from bayplan.engine.assemble import Assemble, assemble_scheduler
 from bayplan.engine.scheduler import Scheduler
 from bayplan.extender.connections import ExtenderConnections
 from bayplan.extender.tls_check import check_extender_tls
@@ -24,7 +22,9 @@ from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.registry import Registry
 from bayplan.plugins.registry import in_tree_registry
-from bayplan.state.cluster_state import ClusterState
+
+if TYPE_CHECKING:
+    from bayplan.answers.question_cluster import MakeOptions
 
 
 class SetupOrigin(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,17 +58,7 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
     connections: ExtenderConnections
     origin: SetupOrigin = SetupOrigin()
 
-    def make(
-        self,
-        *,
-        seed: int = 0,
-        start_ns: int = 0,
-        record_level: RecordLevel = RecordLevel.SUMMARY,
-        state: ClusterState | None = None,
-        queue_type: type[SchedulingQueue] = SchedulingQueue,
-        sampling: bool = True,
-        without: Collection[str] = (),
-    ) -> Scheduler:
+    def make(self, *, without: Collection[str] = (), **options: Unpack[MakeOptions]) -> Scheduler:
         """Return a scheduler; arguments as for `bayplan.engine.assemble.assemble_scheduler`.
 
         Args:
@@ -77,34 +67,19 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             PluginError: a plugin is unknown or enabled at the wrong extension point.
         """
-        extenders = self.connections.extenders
         configuration = self.configuration.without_plugins(without) if without else self.configuration
+        assemble: Assemble = assemble_scheduler
         if self.mode is Mode.CLASSIC:
             # Imported here, because most programs do not need the classic scheduler.
             from bayplan.app import classic_mode
 
-            return classic_mode.assemble(
-                configuration,
-                self.registry,
-                seed=seed,
-                start_ns=start_ns,
-                record_level=record_level,
-                state=state,
-                queue_type=queue_type,
-                sampling=sampling,
-                extenders=extenders,
-            )
-        return assemble_scheduler(
+            assemble = classic_mode.assemble
+        return assemble(
             configuration,
             self.registry,
             feature_gates=self.feature_gates,
-            seed=seed,
-            start_ns=start_ns,
-            record_level=record_level,
-            state=state,
-            queue_type=queue_type,
-            sampling=sampling,
-            extenders=extenders,
+            extenders=self.connections.extenders,
+            **options,
         )
 
     def read_again(self, origin: SetupOrigin) -> SchedulerSetup:

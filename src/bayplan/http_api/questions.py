@@ -13,18 +13,16 @@ from functools import cached_property
 from http import HTTPStatus
 from threading import Event
 from time import monotonic
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
 from starlette.requests import Request
 
 from bayplan.answers.current_source import current_pods
-from bayplan.answers.question_cluster import QuestionCluster
+from bayplan.answers.question_cluster import MakeOptions, QuestionCluster
 from bayplan.answers.workloads import find_workload
 from bayplan.base.errors import BayplanError, InputError
 from bayplan.base.go_text.times import format_instant
 from bayplan.cluster.store import ChangeEvent
-from bayplan.engine.queue import SchedulingQueue
-from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.configuration.loading import SchedulerConfiguration
 from bayplan.framework.extender import Extender
@@ -36,7 +34,6 @@ from bayplan.live.plugin_guard import GuardedRegistry
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.sim.result import PodTimeline
-from bayplan.state.cluster_state import ClusterState
 
 ANSWER_SECONDS = 30.0
 """Time limit for one question."""
@@ -82,30 +79,15 @@ class QuestionScheduler:
         self._runner = runner
         self._extenders = extenders
 
-    def make(
-        self,
-        *,
-        seed: int = 0,
-        start_ns: int = 0,
-        record_level: RecordLevel = RecordLevel.SUMMARY,
-        state: ClusterState | None = None,
-        queue_type: type[SchedulingQueue] = SchedulingQueue,
-        sampling: bool = True,
-        without: Collection[str] = (),
-    ) -> Scheduler:
+    def make(self, *, without: Collection[str] = (), **options: Unpack[MakeOptions]) -> Scheduler:
         """Return a scheduler for `state`, by default an empty cluster, with the plugins in `without` disabled."""
         settings, configuration, registry = self._settings, self.configuration, self._settings.registry
         return settings.assemble(
             configuration.without_plugins(without) if without else configuration,
             GuardedRegistry(registry.plugins, self._runner, in_tree=registry.in_tree),
             feature_gates=settings.feature_gates,
-            seed=seed,
-            start_ns=start_ns,
-            record_level=record_level,
-            state=state,
-            queue_type=queue_type,
-            sampling=sampling,
             extenders=self._extenders,
+            **options,
         )
 
 
