@@ -142,21 +142,41 @@ def _same(want: Json, got: Json) -> bool:
     )
 
 
+class _Followed:
+    """The entries of a recorded sequence and of Bayplan's, in pairs, up to the first pair after which the states differ.
+
+    Args:
+        comparison: counts the recorded entries, and records different lengths.
+        part: the part of the answer that the sequences are.
+        want, got: the sequences.
+
+    Attributes:
+        is_followed: whether the states are still equal; the user sets it to False if they are not.
+    """
+
+    def __init__(self, comparison: Comparison, part: str, want: list[JsonObject], got: list[JsonObject]) -> None:
+        if len(want) != len(got):
+            comparison.record(part, [Difference(part, "length", len(want), len(got))])
+        self._comparison, self._want, self._got = comparison, want, got
+        self.is_followed = True
+
+    def __iter__(self) -> Iterator[tuple[int, JsonObject, JsonObject]]:
+        for number, left in enumerate(self._want):
+            is_compared = self.is_followed and number < len(self._got)
+            self._comparison.count(FOLLOWED, is_compared)
+            if is_compared:
+                yield number, left, self._got[number]
+
+
 def _compare_cycles(comparison: Comparison, case: RecordedCase, want: list[JsonObject], got: list[JsonObject]) -> None:
-    if len(want) != len(got):
-        comparison.record("cycles", [Difference("cycles", "length", len(want), len(got))])
-    followed = True
-    for number, left in enumerate(want):
-        if not followed or number >= len(got):
-            comparison.count(FOLLOWED, False)
-            continue
-        comparison.count(FOLLOWED, True)
-        right, found = got[number], len(comparison.differences)
+    pairs = _Followed(comparison, "cycles", want, got)
+    for number, left, right in pairs:
+        found = len(comparison.differences)
         at = f"cycle {number} {left.get('pod', '')}".strip()
         for part in sorted(left.keys() | right.keys()):
             if part in left or not _is_empty(right[part]):
                 _compare_part(comparison, case, part, left.get(part, ABSENT), right.get(part, ABSENT), at)
-        followed = len(comparison.differences) == found or _ends_in_same_state(left, right)
+        pairs.is_followed = len(comparison.differences) == found or _ends_in_same_state(left, right)
         if _is_ambiguous(left) and not _has_exact_victims(case):
             return
 
@@ -291,21 +311,15 @@ def _compare_scheduled(comparison: Comparison, key: str, want: list[JsonObject],
 
     All later decisions depend on that node.
     """
-    if len(want) != len(got):
-        comparison.record(key, [Difference(key, "length", len(want), len(got))])
-    followed = True
-    for number, left in enumerate(want):
-        if not followed or number >= len(got):
-            comparison.count(FOLLOWED, False)
-            continue
-        comparison.count(FOLLOWED, True)
-        right, at = got[number], f"pod {number} {left.get('pod', '')}".strip()
+    pairs = _Followed(comparison, key, want, got)
+    for number, left, right in pairs:
+        at = f"pod {number} {left.get('pod', '')}".strip()
         for part in sorted((left.keys() | right.keys()) - {"host", "hosts"}):
             comparison.record(part, differ(part, left.get(part, ABSENT), right.get(part, ABSENT)), at=at)
         host, hosts = left.get("host"), right.get("hosts")
         is_right = host in hosts if isinstance(hosts, list) and hosts else host is None
         comparison.record("host", [] if is_right else [Difference("host", "", host, hosts or None)], at=at)
-        followed = host == right.get("host")
+        pairs.is_followed = host == right.get("host")
 
 
 def _compare_steps(comparison: Comparison, want: list[JsonObject], got: list[JsonObject]) -> None:
@@ -313,18 +327,12 @@ def _compare_steps(comparison: Comparison, want: list[JsonObject], got: list[Jso
 
     All later operations depend on that state.
     """
-    if len(want) != len(got):
-        comparison.record("steps", [Difference("steps", "length", len(want), len(got))])
-    followed = True
-    for number, left in enumerate(want):
-        if not followed or number >= len(got):
-            comparison.count(FOLLOWED, False)
-            continue
-        comparison.count(FOLLOWED, True)
-        theirs, ours = _flat_step(left), _flat_step(got[number])
+    pairs = _Followed(comparison, "steps", want, got)
+    for number, left, right in pairs:
+        theirs, ours = _flat_step(left), _flat_step(right)
         for part in sorted(theirs.keys() | ours.keys()):
             found = differ(part, theirs.get(part, ABSENT), ours.get(part, ABSENT))
-            followed &= comparison.record(part, found, at=f"step {number}")
+            pairs.is_followed &= comparison.record(part, found, at=f"step {number}")
 
 
 def _flat_step(step: JsonObject) -> JsonObject:
