@@ -9,7 +9,7 @@ from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
 from bayplan.sim.result import PodTimeline
 
-ABBREVIATIONS = {
+SHORT_NAMES = {
     "cj": "cronjob",
     "deploy": "deployment",
     "ds": "daemonset",
@@ -49,7 +49,7 @@ def find_pods(text: str, pods: Iterable[PodTimeline]) -> list[PodTimeline]:
     if owned:
         return owned
     kind, slash, name = text.partition("/")
-    if slash and ABBREVIATIONS.get(kind.lower(), kind.lower()) in ("pod", "pods") and name:
+    if slash and SHORT_NAMES.get(kind.lower(), kind.lower()) in ("pod", "pods") and name:
         return find_pods(name, (pod for timelines in named.values() for pod in timelines))
     begun = [key for key in named if key.startswith(text) or key.rpartition("/")[2].startswith(text)]
     if begun:
@@ -76,7 +76,7 @@ def _owned(text: str, named: dict[str, list[PodTimeline]]) -> list[PodTimeline]:
     kind, slash, name = text.partition("/")
     if not slash:
         return []
-    kind = ABBREVIATIONS.get(kind.lower(), kind.lower())
+    kind = SHORT_NAMES.get(kind.lower(), kind.lower())
     found = []
     for timelines in named.values():
         for pod in timelines:

@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
+from bayplan.analysis.pod_lookup import SHORT_NAMES
 from bayplan.analysis.units import format_choice
 from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
@@ -27,17 +28,6 @@ from bayplan.objects.workloads import (
 T = TypeVar("T", bound=KubernetesObject)
 
 TEMPLATE_HASH = "pod-template-hash"
-
-SHORT_NAMES = {
-    "cj": "cronjob",
-    "deploy": "deployment",
-    "ds": "daemonset",
-    "po": "pod",
-    "rc": "replicationcontroller",
-    "rs": "replicaset",
-    "sts": "statefulset",
-}
-"""Short names of kinds, as in kubectl."""
 
 Workload = Deployment | StatefulSet | ReplicaSet | ReplicationController | DaemonSet | Job
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
-from bayplan.analysis.pod_lookup import find_pods
+from bayplan.analysis.pod_lookup import SHORT_NAMES, find_pods
 from bayplan.answers.changes import matching_nodes
-from bayplan.answers.workloads import SHORT_NAMES
 from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
 from bayplan.cluster.store import ObjectStore
