@@ -14,7 +14,7 @@ from bayplan.apiserver.fields.compare import compare
 from bayplan.apiserver.kinds.conversion import from_storage, to_storage
 from bayplan.apiserver.kinds.gated_fields import drop_gated_fields
 from bayplan.apiserver.kinds.spec_cache import CachedSpec
-from bayplan.apiserver.kinds.strategy import Context, Strategy
+from bayplan.apiserver.kinds.strategy import Context, Strategy, copy_part
 from bayplan.apiserver.model.errors import (
     ApiError,
     Cause,
@@ -404,7 +404,7 @@ def change(
     hooks = None if admitted else begin_hooks(backend, info, options, stored, before, managers)
     stored = stored if hooks is None else mutated(backend, info, hooks, stored, None)
     metadata, metadata_before = part(stored, "metadata"), part(before, "metadata")
-    _keep(metadata, metadata_before, "generation")
+    copy_part(metadata, metadata_before, "generation")
     is_status = info.subresource in ("status", APPROVAL)
     if is_status:
         strategy.prepare_status(context, stored, before)
@@ -444,7 +444,7 @@ def _store_change(
     if is_same(new, old):
         return Written(old, None, False, warnings)
     if options.dry_run:
-        _keep(part(new, "metadata"), part(old, "metadata"), "resourceVersion")
+        copy_part(part(new, "metadata"), part(old, "metadata"), "resourceVersion")
         return Written(new, None, False, warnings)
     if deletes_now(resource.table, new, old):
         # The response to a write that removes the last finalizer shows the new object with the old version. The store
@@ -475,18 +475,11 @@ def _causes_of_change(strategy: Strategy, context: Context, new: Document, old: 
     return causes + validate(context, new, old)
 
 
-def _keep(new: Document, old: Document, name: str) -> None:
-    if name in old:
-        new[name] = old[name]
-    else:
-        new.pop(name, None)
-
-
 def _keep_identity(new: Document, old: Document) -> None:
     if not new.get("uid"):
-        _keep(new, old, "uid")
-    _keep(new, old, "creationTimestamp")
+        copy_part(new, old, "uid")
+    copy_part(new, old, "creationTimestamp")
     if old.get("deletionTimestamp"):
-        _keep(new, old, "deletionTimestamp")
+        copy_part(new, old, "deletionTimestamp")
         if new.get("deletionGracePeriodSeconds") is None:
-            _keep(new, old, "deletionGracePeriodSeconds")
+            copy_part(new, old, "deletionGracePeriodSeconds")

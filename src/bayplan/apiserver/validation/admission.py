@@ -29,7 +29,7 @@ from bayplan.apiserver.validation.engine import (
 )
 from bayplan.apiserver.validation.expressions import check_expression
 from bayplan.apiserver.validation.formats import dns_subdomain, path_segment, qualified_name
-from bayplan.apiserver.validation.hook_clients import client_service, hook_url
+from bayplan.apiserver.validation.hook_clients import client_service, hook_url, review_versions
 from bayplan.apiserver.validation.selectors import LABEL_SELECTOR
 from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.cel.types import BOOL, DYN, NULL, STRING, CelType, list_of
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _MUTATING_OPERATIONS = ("*", "CONNECT", "CREATE", "UPDATE")
-_REVIEW_VERSIONS = ("v1", "v1beta1")
 _MAX_CONDITIONS, _MAX_ANNOTATIONS, _MAX_VALUE_BYTES = 64, 20, 5 * 1024
 
 # --- rules about requests ---------------------------------------------------------------------------------------------
@@ -160,15 +159,8 @@ def _review_versions(hook: Document, path: str, out: Causes) -> None:
     versions, here = texts(hook, "admissionReviewVersions"), f"{path}.admissionReviewVersions"
     if not versions:
         out.append(required(here, "must specify one of v1, v1beta1"))
-        return
-    for index, version in enumerate(versions):
-        if version in versions[:index]:
-            out.append(invalid_value(f"{here}[{index}]", quote(version), "duplicate version"))
-            continue
-        for problem in check_dns1035_label(version):
-            out.append(invalid_value(f"{here}[{index}]", quote(version), problem))
-    if not set(versions) & set(_REVIEW_VERSIONS):
-        out.append(invalid_value(here, go_value(versions), "must include at least one of v1, v1beta1"))
+    else:
+        review_versions(versions, here, out)
 
 
 _TIMEOUT = must(

@@ -20,8 +20,8 @@ from bayplan.apiserver.model.errors import (
     too_long,
 )
 from bayplan.apiserver.model.object_meta import check_metadata
+from bayplan.apiserver.validation.engine import too_many
 from bayplan.apiserver.validation.value_formats import fits_format
-from bayplan.base.counted_nouns import plural
 from bayplan.base.go_regexp import RegexpError, WorkBudget, WorkBudgetExceeded
 from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.names import check_dns1035_label
@@ -233,7 +233,7 @@ def _check_object(schema: Document, value: Document, old: object, path: str, wor
     if isinstance(least, int) and size < least:
         causes += _invalid(path, size, f"should have at least {least} properties")
     if isinstance(most, int) and size > most:
-        causes.append(_too_many(path, size, most))
+        causes.append(too_many(path, size, most))
     properties, more = part(schema, "properties"), schema.get("additionalProperties")
     before = old if isinstance(old, dict) else {}
     for name, item in value.items():
@@ -249,10 +249,6 @@ def _check_object(schema: Document, value: Document, old: object, path: str, wor
     return causes
 
 
-def _too_many(path: str, size: int, most: int) -> Cause:
-    return Cause("FieldValueTooMany", f"Too many: {size}: must have at most {most} {plural('item', most)}", path)
-
-
 def _check_list(schema: Document, value: list[object], old: object, path: str, work: _Work) -> list[Cause]:
     causes: list[Cause] = []
     inner = part(schema, "items")
@@ -262,7 +258,7 @@ def _check_list(schema: Document, value: list[object], old: object, path: str, w
     if isinstance(least, int) and len(value) < least:
         causes += _invalid(path, len(value), f"should have at least {least} items")
     if isinstance(most, int) and len(value) > most:
-        causes.append(_too_many(path, len(value), most))
+        causes.append(too_many(path, len(value), most))
     if schema.get("uniqueItems") and len({_shown(each) for each in value}) < len(value):
         causes += _invalid(path, "", "shouldn't contain duplicates")
     return causes

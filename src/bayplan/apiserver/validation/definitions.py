@@ -10,7 +10,7 @@ import re
 
 from bayplan.apiserver.model.errors import Cause, forbidden_value, invalid_value, not_supported, required
 from bayplan.apiserver.validation.engine import Causes, go_value, immutable, kind, optional, sent
-from bayplan.apiserver.validation.hook_clients import client_service, hook_url
+from bayplan.apiserver.validation.hook_clients import client_service, hook_url, review_versions
 from bayplan.apiserver.validation.internal_json import shown_as
 from bayplan.apiserver.validation.schemas import check_schema, has_defaults
 from bayplan.base.plain_data import Document, part, parts, texts
@@ -22,7 +22,6 @@ _COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int
 _APPROVED = "api-approved.kubernetes.io"
 _MIXED_CASE = "may have mixed case, but should otherwise match: "
 _STRATEGIES = ("None", "Webhook")
-_REVIEW_VERSIONS = ("v1", "v1beta1")
 _CLIENT_SERVICE = client_service(namespace_first=True)
 
 
@@ -270,15 +269,8 @@ def _conversion(spec: Document, out: Causes) -> None:
     at = f"{here}.conversionReviewVersions"
     if not versions:
         out.append(required(at))
-        return
-    for index, version in enumerate(versions):
-        if version in versions[:index]:
-            out.append(invalid_value(f"{at}[{index}]", quote(version), "duplicate version"))
-            continue
-        for problem in check_dns1035_label(version):
-            out.append(invalid_value(f"{at}[{index}]", quote(version), problem))
-    if not set(versions) & set(_REVIEW_VERSIONS):
-        out.append(invalid_value(at, go_value(versions), "must include at least one of v1, v1beta1"))
+    else:
+        review_versions(versions, at, out)
 
 
 def _status(definition: Document, out: Causes) -> None:

@@ -1,4 +1,4 @@
-"""Validation rules of the URLs and services of webhooks, conversion webhooks and APIServices."""
+"""Validation rules of the URLs, services and review versions of webhooks, conversion webhooks and APIServices."""
 
 from __future__ import annotations
 
@@ -8,10 +8,23 @@ from urllib.parse import urlsplit
 from bayplan.apiserver.model.errors import invalid_value, required
 from bayplan.apiserver.validation.engine import Causes, Rule, field, go_value, value
 from bayplan.base.plain_data import Document
-from bayplan.objects.names import check_dns1123_subdomain
+from bayplan.objects.names import check_dns1035_label, check_dns1123_subdomain
 from bayplan.objects.selectors import quote
 
+_REVIEW_VERSIONS = ("v1", "v1beta1")
 _FORM = "; desired format: https://host[/path]"
+
+
+def review_versions(versions: list[str], path: str, out: Causes) -> None:
+    """Check the versions of reviews that a webhook accepts. The server sends v1 or v1beta1."""
+    for index, version in enumerate(versions):
+        if version in versions[:index]:
+            out.append(invalid_value(f"{path}[{index}]", quote(version), "duplicate version"))
+            continue
+        for problem in check_dns1035_label(version):
+            out.append(invalid_value(f"{path}[{index}]", quote(version), problem))
+    if not set(versions) & set(_REVIEW_VERSIONS):
+        out.append(invalid_value(path, go_value(versions), "must include at least one of v1, v1beta1"))
 
 
 def hook_url(found: object, path: str, out: Causes) -> None:
