@@ -6,6 +6,7 @@ import contextlib
 import json
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import urllib.error
@@ -66,24 +67,34 @@ class BayplanUp:
         return True
 
     def ask(self, method: str, path: str, document: Document | None = None) -> Document:
-        """Send a request; return the document of the answer, or an empty one if the answer is not JSON."""
+        """Send a request; see `answer_to`."""
         body = None if document is None else json.dumps(document).encode()
         request = urllib.request.Request(self.url + path, body, {"Content-Type": "application/json"}, method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
-                data = answer.read()
-        except urllib.error.HTTPError as refused:
-            raise AssertionError(f"{method} {path}: {refused.code} {refused.read().decode()}") from None
-        try:
-            found: Document = json.loads(data)
-        except ValueError:
-            found = {}
-        return found
+        return answer_to(request)
 
     def items(self, path: str) -> list[Document]:
         """Return the items of a list."""
         found: list[Document] = self.ask("GET", path)["items"]
         return found
+
+
+def answer_to(request: urllib.request.Request, context: ssl.SSLContext | None = None) -> Document:
+    """Send a request; return the document of the answer, or an empty one if the answer is not JSON.
+
+    Raises:
+        AssertionError: the server refused the request.
+    """
+    try:
+        with urllib.request.urlopen(request, context=context, timeout=30) as answer:
+            data = answer.read()
+    except urllib.error.HTTPError as refused:
+        text = f"{request.method} {request.full_url}: {refused.code} {refused.read().decode()}"
+        raise AssertionError(text) from None
+    try:
+        found: Document = json.loads(data)
+    except ValueError:
+        found = {}
+    return found
 
 
 def start_bayplan(log: Path, *words: str) -> subprocess.Popen[bytes]:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tests.apiserver.serving import Document
+from tests.cluster_programs.bayplan_processes import answer_to
 from tests.cluster_programs.programs import program
 
 PATIENCE_SECONDS = 60.0
@@ -160,24 +161,11 @@ class RealCluster:
     # --- requests -----------------------------------------------------------------------------------------------------
 
     def ask(self, method: str, path: str, document: Document | None = None, kind: str = "application/json") -> Document:
-        """Send a request; return the document of the answer, or an empty one if the answer is not JSON.
-
-        Raises:
-            AssertionError: The server refused the request.
-        """
+        """Send a request; see `answer_to`."""
         body = None if document is None else json.dumps(document).encode()
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": kind}
         request = urllib.request.Request(self._url + path, body, headers, method=method)
-        try:
-            with urllib.request.urlopen(request, context=_CONTEXT, timeout=30) as answer:
-                data = answer.read()
-        except urllib.error.HTTPError as refused:
-            raise AssertionError(f"{method} {path}: {refused.code} {refused.read().decode()}") from None
-        try:
-            found: Document = json.loads(data)
-        except ValueError:
-            found = {}
-        return found
+        return answer_to(request, _CONTEXT)
 
     def items(self, path: str) -> list[Document]:
         """Return the items of a list."""

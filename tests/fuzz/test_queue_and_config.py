@@ -1,13 +1,9 @@
-"""Random queue traces and configuration texts: a seed always gives the same ones, and the engine accepts them."""
+"""Random queue traces and configuration texts, which the engine accepts."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 
-import msgspec
 import pytest
 from fuzz.config_texts import random_config_case
 from fuzz.queue_traces import OPERATIONS, random_queue_case
@@ -15,32 +11,6 @@ from fuzz.trial import CONFIG, QUEUE, tells_nothing, try_cases
 
 from bayplan.conformance.answers import answer
 from bayplan.conformance.cases import JsonObject, RecordedCase
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.mark.parametrize(
-    ("module", "function"), [("queue_traces", "random_queue_case"), ("config_texts", "random_config_case")]
-)
-def test_a_case_depends_only_on_its_seed_and_number(module: str, function: str) -> None:
-    program = (
-        f"import msgspec; from fuzz.{module} import {function}; print(msgspec.json.encode({function}(7, 3)).decode())"
-    )
-    runs = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env={"PYTHONHASHSEED": hash_seed},
-            cwd=ROOT,
-            capture_output=True,
-            check=True,
-            text=True,
-        ).stdout
-        for hash_seed in ("1", "2")
-    }
-    made: JsonObject = {"random_queue_case": random_queue_case, "random_config_case": random_config_case}[function](
-        7, 3
-    )
-    assert runs == {msgspec.json.encode(made).decode() + "\n"}
 
 
 def test_traces_contain_every_operation_and_replay_in_our_queue() -> None:

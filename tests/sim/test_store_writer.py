@@ -21,6 +21,21 @@ def fixture_with_deployment() -> ClusterFixture:
     return fixture
 
 
+def fixture_with_two_owners() -> ClusterFixture:
+    """Return a cluster with a pod that two ReplicaSets, `one` and `two`, own."""
+    fixture = ClusterFixture()
+    for name in ("one", "two"):
+        fixture.apply(workload("ReplicaSet", name, replicas=0))
+    owners = [
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": item.metadata.name, "uid": item.metadata.uid}
+        for item in fixture.store.all(ReplicaSet)
+    ]
+    document = pod("p")
+    document["metadata"]["ownerReferences"] = owners
+    fixture.apply(document)
+    return fixture
+
+
 def counts(fixture: ClusterFixture) -> tuple[int, int, int]:
     return len(fixture.store.all(Deployment)), len(fixture.store.all(ReplicaSet)), len(fixture.store.pods)
 
@@ -109,16 +124,7 @@ def test_volume_protection_finalizers_do_not_delay_deletion() -> None:
 
 
 def test_an_object_with_two_owners_is_deleted_with_the_last_owner() -> None:
-    fixture = ClusterFixture()
-    for name in ("one", "two"):
-        fixture.apply(workload("ReplicaSet", name, replicas=0))
-    owners = [
-        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": item.metadata.name, "uid": item.metadata.uid}
-        for item in fixture.store.all(ReplicaSet)
-    ]
-    document = pod("p")
-    document["metadata"]["ownerReferences"] = owners
-    fixture.apply(document)
+    fixture = fixture_with_two_owners()
     fixture.delete(ReplicaSet, "default/one")
     fixture.settle()
     assert [owner.name for owner in fixture.pods()[0].metadata.owner_references] == ["two"]
@@ -128,16 +134,7 @@ def test_an_object_with_two_owners_is_deleted_with_the_last_owner() -> None:
 
 
 def test_an_object_is_deleted_if_both_owners_are_deleted_together() -> None:
-    fixture = ClusterFixture()
-    for name in ("one", "two"):
-        fixture.apply(workload("ReplicaSet", name, replicas=0))
-    owners = [
-        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": item.metadata.name, "uid": item.metadata.uid}
-        for item in fixture.store.all(ReplicaSet)
-    ]
-    document = pod("p")
-    document["metadata"]["ownerReferences"] = owners
-    fixture.apply(document)
+    fixture = fixture_with_two_owners()
     for name in ("one", "two"):
         fixture.delete(ReplicaSet, f"default/{name}")
     fixture.settle()
