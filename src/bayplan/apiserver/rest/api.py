@@ -245,7 +245,7 @@ class Api:
             check_name(info.name)
             scaled = scaling.scale(self.backend, info, request)
             if form.kind == "Table":
-                include = rendering.included(request.query.get("includeObject"))
+                include = rendering.included(request.query, form)
                 scaled = scale_table(scaled, form.version, include, self.backend.clock())
             elif form.kind:
                 scaled = rendering.metadata_only(scaled, form.version)
@@ -272,7 +272,7 @@ class Api:
         # Upstream negotiates a watch twice: as an object, like other requests, and here as a stream.
         untyped = resource.custom is not None
         form = negotiate(request.headers.get("accept", ""), stream=True, is_list=True, json_first=True, untyped=untyped)
-        include = rendering.included(request.query.get("includeObject")) if form.kind == "Table" else "Metadata"
+        include = rendering.included(request.query, form)
         timeout = 0.0 if options.timeout_seconds else request_timeout(request.query.get("timeout", ""))
         watch = Watch(self.backend, info, options, chosen, form, timeout, include)
         media_type = f"{PROTOBUF};stream=watch" if form.media_type == PROTOBUF else JSON
@@ -285,7 +285,7 @@ class Api:
             await self._reach_get(info, request)
             return self._get(info, request, form)
         options = list_options(request.query, watch=False)
-        include = rendering.included(request.query.get("includeObject")) if form.kind == "Table" else "Metadata"
+        include = rendering.included(request.query, form)
         chosen = selection(info, options)
         listing.check_revision(request.query)
         await self._reach(info, options)
@@ -337,7 +337,7 @@ class Api:
             name = "componentstatus" if resource.name == "componentstatuses" else resource.name
             raise not_found(name, resource.group, info.name)
         rendering.reject_list_form(resource, form)
-        include = rendering.included(request.query.get("includeObject")) if form.kind == "Table" else "Metadata"
+        include = rendering.included(request.query, form)
         body = rendering.render_item(self.backend, resource, item, form, include)
         return Response(200, body, form.media_type, revision=item.revision)
 
@@ -402,7 +402,7 @@ class Api:
             details = object_details(info.name, resource.group, resource.name)
             details["uid"] = part(deleted.document, "metadata").get("uid")
             return self._respond(200, {**subresources.SUCCESS, "details": details}, form, warnings)
-        include = rendering.included(request.query.get("includeObject")) if form.kind == "Table" else "Metadata"
+        include = rendering.included(request.query, form)
         document = rendering.render_document(self.backend, resource, deleted.document, form, include)
         status = 202 if not deleted.removed and options.orphan is False else 200
         return self._respond(status, document, form, warnings)
@@ -423,7 +423,7 @@ class Api:
             for item in page.items:
                 self.backend.document(info.resource, item)
         try:
-            include = rendering.included(request.query.get("includeObject")) if form.kind == "Table" else "Metadata"
+            include = rendering.included(request.query, form)
             body = rendering.render_page(self.backend, info, page, form, include)
         except ApiError:
             # As in upstream, a list that can't be sent is refused after the deletion.
@@ -441,7 +441,7 @@ class Api:
         else:
             try:
                 rendering.reject_list_form(info.resource, form)
-                include = rendering.included(request.query.get("includeObject")) if form.kind == "Table" else "Metadata"
+                include = rendering.included(request.query, form)
                 document = rendering.render_document(self.backend, info.resource, written.document, form, include)
             except ApiError as problem:
                 problem.warnings[:0] = [each for each in written.warnings if each not in request.warnings]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import cast
 
 import msgspec
@@ -194,12 +194,15 @@ def _table(backend: Backend, resource: Resource, item: Item, form: Form, include
     return table_of(resource, [document], metadata, form.version, include, backend.clock(), cells_of)
 
 
-def included(query_value: str | None) -> str:
-    """Return the value of `includeObject`: the part of each object that a table's rows include.
+def included(query: Mapping[str, str], form: Form) -> str:
+    """Return the value of `includeObject`: the part of each object that a table's rows include; "Metadata" for other forms.
 
     Raises:
         ApiError: the value is unknown.
     """
+    if form.kind != "Table":
+        return "Metadata"
+    query_value = query.get("includeObject")
     found = include_policy(query_value)
     if not found:
         must = "must be 'Metadata', 'Object', 'None', or empty"
