@@ -23,7 +23,7 @@ from bayplan.engine.actions import Action, Bind, CycleReport
 from bayplan.engine.scheduler import Scheduler
 from bayplan.live.decision_store import DecisionStore
 from bayplan.live.engine_calls import EngineCalls
-from bayplan.live.engine_recovery import EngineRecovery, prepare, quarantine_unfinished_cycle, refill
+from bayplan.live.engine_recovery import EngineRecovery, Successor, prepare, quarantine_unfinished_cycle, refill
 from bayplan.live.engine_status import CycleMeter, EngineStatus, status_of
 from bayplan.live.object_mirror import Change, ObjectMirror
 from bayplan.live.pending_bindings import PendingBindings
@@ -88,7 +88,7 @@ class SchedulerThread:
         self._is_woken = False
         self._thread: Thread | None = None
         self._stopping = False
-        self._successor: tuple[Scheduler, Callable[[], Scheduler], float, Future[None]] | None = None
+        self._successor: Successor | None = None
         self._replacing: list[Future[None]] = []
         self._steps: deque[Future[bool]] = deque()
         self._instant_ns = -1
@@ -245,8 +245,8 @@ class SchedulerThread:
 
         def job() -> None:
             if self._successor is not None:
-                self._successor[3].set_result(None)  # The last replacement wins.
-            self._successor = (successor, make, time.monotonic() + DRAIN_SECONDS, future)
+                self._successor.done.set_result(None)  # The last replacement wins.
+            self._successor = Successor(successor, make, time.monotonic() + DRAIN_SECONDS, future)
 
         begin = time.monotonic()
         self._put(job)
@@ -442,20 +442,20 @@ class SchedulerThread:
 
     def _switch_to_successor(self) -> None:
         """Switch to the successor once no binding is pending, or when the deadline has passed."""
-        if self._successor is None:
+        successor = self._successor
+        if successor is None:
             return
-        successor, make, deadline, future = self._successor
-        draining = self._thread is not None and self._recovery.in_order and time.monotonic() < deadline
+        draining = self._thread is not None and self._recovery.in_order and time.monotonic() < successor.deadline
         if draining and self._scheduler.bindings.pending:
             return
         self._successor = None
-        self._remake = make
+        self._remake = successor.make
         self._recovery.end()
-        self._replacing.append(future)
+        self._replacing.append(successor.done)
         if self._runner is not None:
             self._runner.forget_incidents()  # They are those of the previous scheduler's plugins.
         # If loading fails, the scheduler is rebuilt immediately without the object that broke it; that attempt decides.
-        if self._guarded("replacing the scheduler", lambda: self._load(successor, self._scheduler)) is True:
+        if self._guarded("replacing the scheduler", lambda: self._load(successor.scheduler, self._scheduler)) is True:
             self._answer_replacing(None)
 
     def _answer_replacing(self, problem: EngineBusy | None) -> None:
