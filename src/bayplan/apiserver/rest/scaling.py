@@ -14,19 +14,13 @@ from bayplan.apiserver.model.object_meta import check_metadata
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest import writing
+from bayplan.apiserver.rest.applying import applied_value, check_configuration, conflicting
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.decoding import Target, decode_request
 from bayplan.apiserver.rest.hooks import admit_unstored
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import write_options
-from bayplan.apiserver.rest.patching import (
-    APPLY_PATCH,
-    applied_value,
-    check_configuration,
-    conflicting,
-    patch_type,
-    patched,
-)
+from bayplan.apiserver.rest.patching import APPLY_PATCH, patch_type, patched
 from bayplan.apiserver.rest.updates import check_place
 from bayplan.apiserver.tables.cells import format_selector
 from bayplan.base.plain_data import Document, part
