@@ -17,7 +17,8 @@ from bayplan.apiserver.model.requests import DeleteOptions, RequestInfo, WriteOp
 from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest import deleting, updates, writing
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.decoding import decode_value, read_value, target_of
+from bayplan.apiserver.rest.body_types import target_of
+from bayplan.apiserver.rest.decoding import decode_value, read_value
 from bayplan.apiserver.store.item import Item
 from bayplan.apiserver.store.table import Key
 from bayplan.base.errors import InvariantError

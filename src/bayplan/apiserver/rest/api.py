@@ -30,7 +30,8 @@ from bayplan.apiserver.rest import (
     writing,
 )
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.decoding import decode_request, read_ahead, target_of
+from bayplan.apiserver.rest.body_types import target_of
+from bayplan.apiserver.rest.decoding import decode_request, read_ahead
 from bayplan.apiserver.rest.messages import Request, Response, Route, Stream
 from bayplan.apiserver.rest.meta_endpoints import MetaEndpoints
 from bayplan.apiserver.rest.negotiation import (

@@ -26,14 +26,8 @@ from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.decoding import (
-    Target,
-    read_custom,
-    read_value,
-    target_of,
-    yaml_of,
-    yaml_warnings,
-)
+from bayplan.apiserver.rest.body_types import Target, target_of
+from bayplan.apiserver.rest.decoding import read_custom, read_value, yaml_of, yaml_warnings
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.updates import check_place, undeterminable_name
 from bayplan.apiserver.rest.writing import Written

@@ -16,18 +16,22 @@ from bayplan.apiserver.kinds.custom_resources import prune
 from bayplan.apiserver.kinds.defaults import apply_defaults
 from bayplan.apiserver.kinds.pods import unify_pod_ips
 from bayplan.apiserver.kinds.spec_cache import SpecCache
-from bayplan.apiserver.model.errors import ApiError, Cause, bad_request, invalid
+from bayplan.apiserver.model.errors import ApiError, bad_request
 from bayplan.apiserver.model.object_meta import drop_repeated_owners
-from bayplan.apiserver.model.resources import Resource
+from bayplan.apiserver.rest.body_types import (
+    Target,
+    check_kind,
+    check_version,
+    of_version,
+    wrong_custom_type,
+    wrong_version,
+)
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.negotiation import PROTOBUF, YAML, input_type
-from bayplan.apiserver.schema.facts import api_facts, internal_package
 from bayplan.base.plain_data import Document, part, with_sorted_keys
-from bayplan.objects.selectors import quote
 
 LONG_YAML = 128 * 1024
 """Minimum size in bytes of YAML bodies that a thread parses: 128 KiB take 50 ms, or 10 ms with the extra `fast`."""
-_SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
 _METADATA = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _SECRET = "io.k8s.api.core.v1.Secret"
 _POD = "io.k8s.api.core.v1.Pod"
@@ -44,28 +48,6 @@ class Decoded(NamedTuple):
 
     document: Document
     warnings: list[str]
-
-
-class Target(NamedTuple):
-    """The expected type of a body.
-
-    Attributes:
-        api_version, kind: the expected apiVersion and kind.
-        type_name: the name of the type in the OpenAPI document; empty for custom resources.
-        resource: the resource, whose schema is needed for custom resources; None if the type is not that of a resource.
-        older: an older apiVersion with the same fields that is also accepted; empty if there is none.
-    """
-
-    api_version: str
-    kind: str
-    type_name: str
-    resource: Resource | None = None
-    older: str = ""
-
-    @property
-    def version(self) -> str:
-        """The version without the group, such as "v1"."""
-        return self.api_version.rpartition("/")[2]
 
 
 def yaml_of(request: Request) -> Parsed:
@@ -95,19 +77,6 @@ async def read_ahead(request: Request) -> None:
         request.parsed = problem
 
 
-def target_of(resource: Resource, subresource: str = "") -> Target:
-    """Return the type that the body of a write must have: the type of the resource, or of its subresource."""
-    facts = resource.subresources.get(subresource)
-    if facts is None or facts.kind == resource.kind:
-        return Target(resource.api_version, resource.kind, _go_type(resource.api_version, resource.kind), resource)
-    version = f"{facts.group}/{facts.version}" if facts.group else facts.version or resource.api_version
-    return Target(version, facts.kind, _go_type(version, facts.kind), None)
-
-
-def _go_type(api_version: str, kind: str) -> str:
-    return api_facts().kinds.get(f"{api_version}/{kind}", "")
-
-
 def decode_request(target: Target, request: Request, validation: str) -> Decoded:
     """Return the object in the body of a request, with defaults applied.
 
@@ -119,50 +88,23 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
     Raises:
         ApiError: the body cannot be decoded, is an object of a different kind, or fails strict validation.
     """
-    media_type = input_type(request.headers.get("content-type", ""))
-    body = request.body
+    media_type, body = input_type(request.headers.get("content-type", "")), request.body
+    is_json = media_type not in (YAML, PROTOBUF)
     if media_type == PROTOBUF:
-        try:
-            api_version, kind, raw = decode_envelope(body)
-        except ProtobufError as problem:
-            raise _unrecognized(target, str(problem), body) from problem
-        check_kind(target, api_version, kind)
-        try:
-            value: object = decode_message(target.type_name, raw)
-        except ProtobufError as problem:
-            raise _unreadable(target, str(problem)) from problem
+        sent_version, value = _protobuf_value(target, body)
         duplicates: list[str] = []
     else:
-        try:
-            value, duplicates = yaml_of(request) if media_type == YAML else parse_json(body)
-            if media_type == YAML:
-                # Upstream converts YAML to JSON with sorted keys, and then finds errors in that order.
-                value = with_sorted_keys(value)
-        except BodyError as problem:
-            # Upstream converts YAML to JSON before it looks for the kind, so its message has no such prefix.
-            intro = "" if media_type == YAML else _NO_KIND
-            raise _unrecognized(target, f"{intro}{problem}", body) from problem
-        if value is None:
-            value = {}
-        if not isinstance(value, dict):
-            raise _unrecognized(target, f"{_NO_KIND}json: cannot unmarshal {go_kind(value)} {_KIND_STRUCT}", body)
-        value = _kinds_matched(target, value, body, is_yaml=media_type == YAML)
-        value = _version_parsed(target, value, body)
-        if target.type_name:
-            check_kind(target, value.get("apiVersion"), value.get("kind"))
-        else:
-            _check_custom_kind(target, value, request)
+        value, duplicates = _text_value(target, request, is_yaml=media_type == YAML)
+        sent_version = str(value.get("apiVersion") or "")
     places = raw_values.OF_TYPE.get(target.type_name)
     if places:
-        value = raw_values.sent(places, cast("Document", value), None if media_type in (YAML, PROTOBUF) else body)
+        value = raw_values.sent(places, value, body if is_json else None)
         duplicates = raw_values.outside(places, duplicates)
-    sent_version = api_version if media_type == PROTOBUF else str(cast("Document", value).get("apiVersion") or "")
     sent_as = of_version(target, sent_version)
     try:
-        decoded = decode_value(sent_as, cast("Document", value), duplicates, validation)
+        decoded = decode_value(sent_as, value, duplicates, validation)
     except ApiError as problem:
-        is_json = target.type_name and media_type not in (YAML, PROTOBUF)
-        if is_json and _WRONG_NUMBER in problem.message and _POSSIBLE_FLOAT.search(body):
+        if is_json and target.type_name and _WRONG_NUMBER in problem.message and _POSSIBLE_FLOAT.search(body):
             _raise_with_literals(sent_as, body)
         raise
     request.warnings += decoded.warnings
@@ -172,6 +114,51 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
     decoded.warnings.extend(repeated)
     request.warnings += repeated
     return decoded
+
+
+def _protobuf_value(target: Target, body: bytes) -> tuple[str, Document]:
+    """Return the apiVersion of an object in Protobuf, and the object as JSON.
+
+    Raises:
+        ApiError: the body is not Protobuf, or an object of a different kind.
+    """
+    try:
+        api_version, kind, raw = decode_envelope(body)
+    except ProtobufError as problem:
+        raise _unrecognized(target, str(problem), body) from problem
+    check_kind(target, api_version, kind)
+    try:
+        return api_version, decode_message(target.type_name, raw)
+    except ProtobufError as problem:
+        raise _unreadable(target, str(problem)) from problem
+
+
+def _text_value(target: Target, request: Request, *, is_yaml: bool) -> tuple[Document, list[str]]:
+    """Return the object in a JSON or YAML body, and strict decoding's errors about duplicate fields.
+
+    Raises:
+        ApiError: the body cannot be parsed, or is an object of a different kind.
+    """
+    body = request.body
+    try:
+        value, duplicates = yaml_of(request) if is_yaml else parse_json(body)
+        if is_yaml:
+            # Upstream converts YAML to JSON with sorted keys, and then finds errors in that order.
+            value = with_sorted_keys(value)
+    except BodyError as problem:
+        # Upstream converts YAML to JSON before it looks for the kind, so its message has no such prefix.
+        intro = "" if is_yaml else _NO_KIND
+        raise _unrecognized(target, f"{intro}{problem}", body) from problem
+    if value is None:
+        value = {}
+    if not isinstance(value, dict):
+        raise _unrecognized(target, f"{_NO_KIND}json: cannot unmarshal {go_kind(value)} {_KIND_STRUCT}", body)
+    value = _version_parsed(target, _kinds_matched(target, value, body, is_yaml=is_yaml), body)
+    if target.type_name:
+        check_kind(target, value.get("apiVersion"), value.get("kind"))
+    else:
+        _check_custom_kind(target, value, request)
+    return value, duplicates
 
 
 def _version_parsed(target: Target, value: Document, body: bytes) -> Document:
@@ -187,14 +174,6 @@ def _version_parsed(target: Target, value: Document, body: bytes) -> Document:
         why = f"Object 'apiVersion' is missing in '{body.decode('utf-8', 'replace')}'"
         raise bad_request(f'{value.get("kind")} in version "" cannot be handled as a {target.kind}: {why}')
     return {**value, "apiVersion": version[1:]} if version.startswith("/") else value
-
-
-def of_version(target: Target, api_version: str) -> Target:
-    """Return a target in the version in which an object was sent, if that version differs and has the kind."""
-    if api_version in ("", target.api_version, target.older) or not target.type_name:
-        return target
-    type_name = _go_type(api_version, target.kind)
-    return target._replace(api_version=api_version, type_name=type_name) if type_name else target
 
 
 _WRONG_NUMBER = "cannot unmarshal number"
@@ -251,36 +230,6 @@ def _kinds_matched(target: Target, value: Document, body: bytes, *, is_yaml: boo
     return found
 
 
-def check_kind(target: Target, api_version: object, kind: object) -> None:
-    """Raise if an object cannot be converted to the expected kind. An absent value means the expected one.
-
-    Raises:
-        ApiError: kind or version differ.
-    """
-    problem = kind_problem(target, api_version, kind)
-    if problem:
-        version = str(api_version or target.api_version).rpartition("/")[2]
-        raise bad_request(
-            f'{kind or target.kind} in version "{version}" cannot be handled as a {target.kind}: {problem}'
-        )
-
-
-def check_version(target: Target, api_version: str) -> None:
-    """Raise if an object that could be decoded has another version of the expected kind.
-
-    Raises:
-        ApiError: the version differs.
-    """
-    if api_version not in ("", target.api_version, target.older):
-        raise _wrong_version(target, api_version)
-
-
-def _wrong_version(target: Target, found: str) -> ApiError:
-    return bad_request(
-        f"the API version in the data ({found}) does not match the expected API version ({target.api_version})"
-    )
-
-
 def _check_custom_kind(target: Target, value: Document, request: Request) -> None:
     """Reject a custom resource without a kind, or with another apiVersion or kind.
 
@@ -295,67 +244,10 @@ def _check_custom_kind(target: Target, value: Document, request: Request) -> Non
             target, f"Object 'Kind' is missing in '{request.body.decode(errors='replace')}'", request.body
         )
     if version != target.api_version:
-        raise _wrong_version(target, version)
+        raise wrong_version(target, version)
     metadata = part(value, "metadata")
     if kind != target.kind and (request.method != "PUT" or metadata.get("resourceVersion")):
         raise wrong_custom_type(target, value, str(metadata.get("name") or ""))
-
-
-def wrong_custom_type(target: Target, value: Document, name: str) -> ApiError:
-    """Return the error for a custom resource of another kind or version."""
-    kind, version = str(value.get("kind") or ""), str(value.get("apiVersion") or "")
-    causes = [
-        Cause("FieldValueInvalid", f"Invalid value: {quote(found)}: must be {wanted}", field)
-        for field, found, wanted in (("kind", kind, target.kind), ("apiVersion", version, target.api_version))
-        if found != wanted
-    ]
-    return invalid(kind, target.api_version.partition("/")[0], name, causes)
-
-
-_SEPARATE_SCHEMES = ("apiextensions.k8s.io", "apiregistration.k8s.io")
-"""Groups that other servers inside kube-apiserver serve. They know no kinds of other groups but `_COMMON_KINDS`."""
-
-_COMMON_KINDS = frozenset(
-    (
-        "CreateOptions",
-        "DeleteOptions",
-        "GetOptions",
-        "ListOptions",
-        "PatchOptions",
-        "Status",
-        "UpdateOptions",
-        "WatchEvent",
-    )
-)
-"""Kinds that every group version has."""
-
-_UNVERSIONED_KINDS = frozenset(("Status", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList"))
-"""Kinds that upstream finds in every version, also in unknown ones."""
-
-
-def kind_problem(target: Target, api_version: object, kind: object) -> str:
-    """Return upstream's message if kind or version differ from the expected ones, else "".
-
-    An absent value means the expected one.
-    """
-    if not kind and not api_version:
-        return ""
-    found_kind, found_version = str(kind or target.kind), str(api_version or target.api_version)
-    if found_kind == target.kind and found_version in (target.api_version, target.older):
-        return ""
-    group = target.api_version.partition("/")[0] if "/" in target.api_version else ""
-    is_known = f"{found_version}/{found_kind}" in api_facts().kinds or found_kind in _UNVERSIONED_KINDS
-    if group in _SEPARATE_SCHEMES:
-        is_known = is_known and found_kind in _COMMON_KINDS | _UNVERSIONED_KINDS
-        is_known = is_known or (found_version, found_kind) == (f"{group}/v1beta1", target.kind)
-    if is_known and found_kind == target.kind:
-        return ""  # `check_version` refuses it once it is decoded.
-    if is_known:
-        package, version = internal_package(group, target.kind), found_version.rpartition("/")[2]
-        if found_kind in _COMMON_KINDS | _UNVERSIONED_KINDS:
-            version = "v1"
-        return f"converting ({version}.{found_kind}) to ({package}.{target.kind}): unknown conversion"
-    return f'no kind "{found_kind}" is registered for version "{found_version}" {_SCHEME}'
 
 
 def decode_value(target: Target, value: Document, duplicates: list[str], validation: str) -> Decoded:

@@ -13,7 +13,8 @@ from bayplan.apiserver.model.errors import bad_request, internal_error
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest.backend import Backend, ordered_metadata
-from bayplan.apiserver.rest.decoding import Target, read_value, target_of
+from bayplan.apiserver.rest.body_types import Target, target_of
+from bayplan.apiserver.rest.decoding import read_value
 from bayplan.apiserver.rest.messages import Request
 from bayplan.base.plain_data import Document, part
 

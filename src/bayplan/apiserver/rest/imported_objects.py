@@ -15,7 +15,8 @@ from bayplan.apiserver.kinds.conversion import from_storage, to_storage
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.decoding import decode_value, target_of
+from bayplan.apiserver.rest.body_types import target_of
+from bayplan.apiserver.rest.decoding import decode_value
 from bayplan.apiserver.rest.writing import Written
 from bayplan.base.plain_data import Document, part
 

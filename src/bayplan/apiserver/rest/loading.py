@@ -23,7 +23,8 @@ from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.decoding import read_value, target_of
+from bayplan.apiserver.rest.body_types import target_of
+from bayplan.apiserver.rest.decoding import read_value
 from bayplan.base.errors import InputError
 from bayplan.base.garbage_collector import rare_collections
 from bayplan.base.plain_data import Document, part

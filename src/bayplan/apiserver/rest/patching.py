@@ -26,14 +26,8 @@ from bayplan.apiserver.patches.strategic import StrategicPatchError, go_map, str
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.applying import apply, read_wrapped
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.decoding import (
-    Target,
-    kind_problem,
-    of_version,
-    read_value,
-    target_of,
-    wrong_custom_type,
-)
+from bayplan.apiserver.rest.body_types import Target, kind_problem, of_version, target_of, wrong_custom_type
+from bayplan.apiserver.rest.decoding import read_value
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import write_options
 from bayplan.apiserver.rest.paths import check_name

@@ -12,7 +12,8 @@ from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.patches.key_order import in_go_order
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.decoding import Target, decode_request
+from bayplan.apiserver.rest.body_types import Target
+from bayplan.apiserver.rest.decoding import decode_request
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import write_options
 from bayplan.apiserver.rest.service_tokens import review_token

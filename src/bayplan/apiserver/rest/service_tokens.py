@@ -15,7 +15,8 @@ from bayplan.apiserver.model.errors import bad_request, conflict, invalid, inval
 from bayplan.apiserver.model.requests import RequestInfo
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.decoding import Target, decode_request
+from bayplan.apiserver.rest.body_types import Target
+from bayplan.apiserver.rest.decoding import decode_request
 from bayplan.apiserver.rest.hooks import admit_unstored
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import write_options
