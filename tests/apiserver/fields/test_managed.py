@@ -61,7 +61,7 @@ def test_applying_a_different_value_conflicts_unless_forced() -> None:
 def test_an_update_takes_ownership_of_the_fields_it_changes() -> None:
     live, managers = apply(ZERO, data(a="1", b="1"), {}, "one")
     new = data(a="1", b="2")
-    managers = managed.after_update(WriteContext("three", "v1", MAP, TIME), live, new, managers, is_create=False)
+    managers = managed.after_update(WriteContext("three", "v1", MAP, TIME), live, new, managers)
     assert owned(managers) == {"one": ["f:a"], "three": ["f:b"]}
     with pytest.raises(ApplyConflict, match=r'conflict with "three" using v1: \.data\.b'):
         apply(new, data(b="1"), managers, "one")
@@ -70,7 +70,7 @@ def test_an_update_takes_ownership_of_the_fields_it_changes() -> None:
 def test_an_untracked_object_gets_managers_on_its_first_apply_but_not_on_update() -> None:
     live, new = data(a="1"), data(a="2")
     request = WriteContext("u", "v1", MAP, TIME)
-    assert managed.after_update(request, live, new, {}, is_create=False) == {}
+    assert managed.after_update(request, live, new, {}) == {}
     _, managers = apply(live, data(b="1"), {}, "one")
     assert owned(managers) == {"before-first-apply": [".", "f:a"], "one": ["f:b"]}
 
@@ -78,7 +78,7 @@ def test_an_untracked_object_gets_managers_on_its_first_apply_but_not_on_update(
 def test_reset_fields_are_never_owned() -> None:
     request = WriteContext("u", "v1", POD, TIME, reset_fields={"f:status": {}})
     new: Document = {"metadata": {"labels": {"a": "b"}}, "status": {"phase": "Running"}}
-    managers = managed.after_update(request, {"metadata": {}}, new, {}, is_create=True)
+    managers = managed.after_create(request, {"metadata": {}}, new, {})
     [entry] = managed.encode(managers)
     assert entry == {
         "manager": "u",
@@ -107,7 +107,8 @@ def test_the_oldest_update_managers_are_merged_into_ancient_changes() -> None:
     for number in range(13):
         new = data(**{f"k{each}": "1" for each in range(number + 1)})
         request = WriteContext(f"m{number:02}", "v1", MAP, f"2026-01-01T00:00:{number:02}Z")
-        managers = managed.after_update(request, live, new, managers, is_create=number == 0)
+        step = managed.after_update if number else managed.after_create
+        managers = step(request, live, new, managers)
         live = new
     found = owned(managers)
     assert len(found) == managed.MAX_UPDATE_MANAGERS

@@ -109,7 +109,7 @@ class ObjectWriter:
             fields = self._alike.get((table, likeness))
             if fields is None:
                 zero = writing.zero_document(resource)
-                managers = managed.after_update(owner, zero, document, {}, is_create=True)
+                managers = managed.after_create(owner, zero, document, {})
                 fields = self._alike[(table, likeness)] = next(iter(managers.values())).fields
             who = managed.Manager(owner.manager, managed.UPDATE, owner.api_version)
             managers = {who: managed.Owned(fields, owner.api_version, owner.time)}

@@ -213,9 +213,8 @@ def _checked_node(value: object, name: str = "") -> Node:
             continue
         node = _checked_node(child, key)
         other = out.get(key)
-        if (
-            other is not None
-        ):  # Another text of the same element, as `i:1` and `i:01`. As in upstream, the last children win.
+        if other is not None:
+            # Another text of the same element, as `i:1` and `i:01`. As in upstream, the last children win.
             children = children_of(node) or children_of(other)
             node = make_node(is_member(other) or is_member(node), children) or LEAF_NODE
         out[key] = node
@@ -242,42 +241,63 @@ def _entry(who: Manager, owned: Owned) -> Document:
     return entry
 
 
-def after_update(
+def after_create(
     request: WriteContext,
-    live: Document,
+    zero: Document,
     new: Document,
     managers: Managers,
     *,
-    is_create: bool,
-    is_tracked: bool = False,
     known: Mapping[str, Node] | None = None,
 ) -> Managers:
-    """Return the managers after a create, an update or a patch.
+    """Return the managers of a new object.
 
     Args:
         request: the write.
-        live: the object before the write; for a create, the zero object of the kind.
+        zero: the zero object of the kind.
         new: the object to store.
-        managers: the managers before the write. If an existing object has none, upstream does not start to track it.
-        is_create: whether the object is new.
-        is_tracked: whether to track an existing object that has no managers.
-        known: the known field sets of some top-level fields of a new object, by field name. These fields are not
-            compared.
+        managers: the managers that the client sent.
+        known: the known field sets of some top-level fields, by field name. These fields are not compared.
     """
-    if not managers and not is_create and not is_tracked:
+    if known:
+        zero, new = ({name: part for name, part in each.items() if name not in known} for each in (zero, new))
+    try:
+        found = compare(request.kind, bare(zero), bare(new))
+    except KeylessItemError:
+        # Upstream gives up tracking the object, as in `_after_changes`.
         return {}
     if known:
-        live, new = ({name: part for name, part in each.items() if name not in known} for each in (live, new))
+        found = found._replace(added={**found.added, **{f"f:{name}": node for name, node in known.items()}})
+    return _after_changes(request, zero, new, managers, found)
+
+
+def after_update(
+    request: WriteContext, live: Document, new: Document, managers: Managers, *, is_tracked: bool = False
+) -> Managers:
+    """Return the managers after an update or a patch.
+
+    Args:
+        request: the write.
+        live: the object before the write.
+        new: the object to store.
+        managers: the managers before the write. If there are none, upstream does not start to track the object.
+        is_tracked: whether to track an object that has no managers.
+    """
+    if not managers and not is_tracked:
+        return {}
     try:
         found = compare(request.kind, bare(live), bare(new))
     except KeylessItemError:
-        # Upstream gives up tracking the object, as below.
         return {}
-    emptied = {} if is_create else lists_with_empties(request.kind, bare(new))
+    emptied = lists_with_empties(request.kind, bare(new))
     if emptied:
         found = found._replace(modified=union(found.modified, emptied))
-    if known:
-        found = found._replace(added={**found.added, **{f"f:{name}": node for name, node in known.items()}})
+    return _after_changes(request, live, new, managers, found)
+
+
+def _after_changes(
+    request: WriteContext, live: Document, new: Document, managers: Managers, found: Comparison
+) -> Managers:
+    """Return the managers after a write with these changes."""
     found = _filtered(found, request.reset_fields)
     took = union(found.added, found.modified)
     try:
@@ -399,7 +419,7 @@ def apply(
     if not managers and live != zero:
         fields_of(request.kind, live)  # Raises KeylessItemError if upstream cannot read the object.
         before = replace(request, manager=BEFORE_FIRST_APPLY)
-        managers = after_update(before, zero, live, {}, is_create=True)
+        managers = after_create(before, zero, live, {})
     kind = request.kind
     who = Manager(request.manager, APPLY, "", request.subresource)
     last = managers.get(who)

@@ -359,7 +359,7 @@ class Backend:
             partial(self.in_version, resource),
         )
         entries = managed.decode(metadata.get("managedFields"))
-        managers = managed.after_update(owner, before, new, entries, is_create=False)
+        managers = managed.after_update(owner, before, new, entries)
         if managers:
             metadata["managedFields"] = managed.encode(managers)
         return new

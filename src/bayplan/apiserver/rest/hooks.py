@@ -76,7 +76,7 @@ def admit_unstored(
             new = {**new, "metadata": {**part(new, "metadata"), "namespace": info.namespace}}
         fields = field_type(target.type_name)
         owner = managed.WriteContext(options.manager, target.api_version, fields, backend.now(), info.subresource)
-        new = with_managers(new, managed.after_update(owner, {}, new, {}, is_create=True))
+        new = with_managers(new, managed.after_create(owner, {}, new, {}))
     hooks = backend.admission.begin(info, options, new, old, reader(target), kind=kind)
     backend.admission.mutate(hooks)
     backend.admission.validate(hooks)

@@ -63,7 +63,7 @@ def _with_status(
     owner = writing.ownership(backend, info, options)
     # Only the status can change, so compare only the status.
     before: Document = {"status": made.get("status") or {}}
-    managers = managed.after_update(owner, before, {"status": status}, managers, is_create=False)
+    managers = managed.after_update(owner, before, {"status": status}, managers)
     context = backend.context(resource, info.namespace, info.subresource)
     stored, was = to_storage(resource, {**made, "status": status}), to_storage(resource, made)
     strategy.prepare_status(context, stored, was)

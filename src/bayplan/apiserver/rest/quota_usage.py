@@ -97,7 +97,7 @@ def store_used(backend: Backend, quota: Document, used: dict[str, str]) -> None:
         strategy.reset_fields(resource, "status"),
     )
     entries = metadata.pop("managedFields", None)
-    managers = managed.after_update(owner, quota, new, managed.decode(entries), is_create=False)
+    managers = managed.after_update(owner, quota, new, managed.decode(entries))
     encoded = managed.encode(managers)
     if encoded:
         metadata["managedFields"] = encoded

@@ -70,7 +70,7 @@ def review(backend: Backend, info: RequestInfo, request: Request) -> Document:
 
 def _set_managers(backend: Backend, info: RequestInfo, document: Document, options: WriteOptions) -> None:
     zero, owner = writing.zero_document(info.resource), writing.ownership(backend, info, options)
-    managers = managed.after_update(owner, zero, document, {}, is_create=True)
+    managers = managed.after_create(owner, zero, document, {})
     metadata = document["metadata"] = dict(part(document, "metadata"))
     if managers:
         metadata["managedFields"] = managed.encode(managers)

@@ -149,7 +149,7 @@ def scale(backend: Backend, info: RequestInfo, request: Request) -> Document:
         managers = _split(managers, field, owners, _owner(backend, info, options, managers, managed.UPDATE))
     elif owners:
         owner = _owner(backend, info, options, managers, managed.UPDATE)
-        managers = managed.after_update(owner, old, new, managers, is_create=False)
+        managers = managed.after_update(owner, old, new, managers)
     written = writing.change(backend, replace(info, subresource=""), old, new, managers, options, admitted=True)
     request.warnings += written.warnings
     return _scale_of(resource, written.document, paths)

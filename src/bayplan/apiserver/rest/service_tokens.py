@@ -50,7 +50,7 @@ def create_token(backend: Backend, info: RequestInfo, request: Request) -> Docum
         options.manager, _API_VERSION, field_type(_TARGET.type_name), backend.now(), "token", {"f:status": {}}
     )
     asked: Document = {"spec": {name: value for name, value in spec.items() if value is not None}}
-    managers = managed.after_update(owner, {"spec": {"boundObjectRef": None}}, asked, {}, is_create=True)
+    managers = managed.after_create(owner, {"spec": {"boundObjectRef": None}}, asked, {})
     if metadata.get("name") not in (None, "", info.name):
         text = "must match the service account name if specified"
         raise _invalid(info.name, invalid_value("metadata.name", quote(str(metadata["name"])), text))

@@ -264,7 +264,6 @@ def _decrement(backend: Backend, info: RequestInfo, budget: Document, *, dry_run
         budget,
         new,
         managed.decode(metadata.get("managedFields")),
-        is_create=False,
     )
     writing.change(backend, target, budget, {**new, "metadata": dict(metadata)}, managers, options)
 

@@ -95,4 +95,4 @@ def managers_after(
     request = writing.ownership(backend, info, options)
     # Conversion to the stored version can add fields, such as annotations, which have owners, too.
     shown = from_storage(info.resource, to_storage(info.resource, new))
-    return managed.after_update(request, old, shown, managers, is_create=False, is_tracked=is_tracked)
+    return managed.after_update(request, old, shown, managers, is_tracked=is_tracked)

@@ -146,7 +146,7 @@ def first_managers(
     """Return the field managers of a new object. They are cached, too, for pods with a cached spec."""
     spec = document.get("spec")
     if not isinstance(spec, CachedSpec):
-        return managed.after_update(owner, zero_document(resource), document, managers, is_create=True)
+        return managed.after_create(owner, zero_document(resource), document, managers)
     facts = spec.facts
     outline = None if managers else outline_of(part(document, "metadata"))
     if outline is not None and outline in facts.objects:
@@ -155,7 +155,7 @@ def first_managers(
     zero = zero_document(resource)
     if facts.owned is None:
         facts.owned = compare(owner.kind, {"spec": zero["spec"]}, {"spec": facts.spec}).added.get("f:spec", {})
-    managers = managed.after_update(owner, zero, document, managers, is_create=True, known={"spec": facts.owned})
+    managers = managed.after_create(owner, zero, document, managers, known={"spec": facts.owned})
     if outline is not None and len(managers) == 1 and len(facts.objects) < _MAX_OUTLINES:
         (facts.objects[outline],) = (owned.fields for owned in managers.values())
     return managers
