@@ -106,6 +106,11 @@ class Context(msgspec.Struct, frozen=True):
     imported: bool = False
     user: str = ""
 
+    @property
+    def is_status(self) -> bool:
+        """Whether the write changes the status, or the approval, which is part of the status."""
+        return self.subresource in ("status", APPROVAL)
+
 
 class Strategy:
     """The default behavior of a kind in writes.
@@ -218,8 +223,7 @@ class Strategy:
 
     def metadata_steps(self, context: Context) -> tuple[str, ...]:
         """Return the additional metadata checks of an update, see `KindRules.metadata`."""
-        is_status = context.subresource in ("status", APPROVAL)
-        return context.rules.status_metadata if is_status else context.rules.metadata
+        return context.rules.status_metadata if context.is_status else context.rules.metadata
 
     def warnings(self, context: Context, document: Document, before: Document | None) -> list[str]:
         """Return the warnings for the client about a new object, or about an update if `before` is not None."""

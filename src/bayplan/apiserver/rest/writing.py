@@ -32,7 +32,7 @@ from bayplan.apiserver.model.object_meta import (
     check_standard_finalizers,
     outline_of,
 )
-from bayplan.apiserver.model.requests import APPROVAL, RequestInfo, WriteOptions
+from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.hooks import begin_hooks, check_hooks, mutated
@@ -405,8 +405,7 @@ def change(
     stored = stored if hooks is None else mutated(backend, info, hooks, stored, None)
     metadata, metadata_before = part(stored, "metadata"), part(before, "metadata")
     copy_part(metadata, metadata_before, "generation")
-    is_status = info.subresource in ("status", APPROVAL)
-    if is_status:
+    if context.is_status:
         strategy.prepare_status(context, stored, before)
     else:
         drop_gated_fields(resource.table, stored, before)
@@ -417,7 +416,7 @@ def change(
         # Upstream removes this field when it stores the object.
         metadata.pop("selfLink", None)
     raise_invalid(resource, {"name": info.name}, _causes_of_change(strategy, context, stored, before))
-    warnings = strategy.status_warnings(stored) if is_status else []
+    warnings = strategy.status_warnings(stored) if context.is_status else []
     warnings += [] if info.subresource else strategy.warnings(context, stored, before)
     try:
         if not admitted:
@@ -470,8 +469,7 @@ def _causes_of_change(strategy: Strategy, context: Context, new: Document, old: 
             causes += changes
         else:
             causes += check_metadata(metadata, resource.namespaced, strategy.name_check, standard=standard)
-    is_status = context.subresource in ("status", APPROVAL)
-    validate = strategy.validate_status if is_status else strategy.validate_update
+    validate = strategy.validate_status if context.is_status else strategy.validate_update
     return causes + validate(context, new, old)
 
 
