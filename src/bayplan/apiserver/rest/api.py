@@ -243,14 +243,7 @@ class Api:
         if info.verb == "create":
             return self._create(route, request)
         if info.subresource == "scale":
-            check_name(info.name)
-            scaled = scaling.scale(self.backend, info, request)
-            if form.kind == "Table":
-                include = rendering.included(request.query, form)
-                scaled = scale_table(scaled, form.version, include, self.backend.clock())
-            elif form.kind:
-                scaled = rendering.metadata_only(scaled, form.version)
-            return self._respond(200, scaled, form, request.warnings)
+            return self._scale(info, request, form)
         if info.verb == "get":
             check_name(info.name)
             return self._get(info, request, form)
@@ -384,6 +377,17 @@ class Api:
         written = updates.update(self.backend, info, decoded.document, options)
         written.warnings = [*decoded.warnings, *written.warnings]
         return self._written(info, written, request, form)
+
+    def _scale(self, info: RequestInfo, request: Request, form: Form) -> Response:
+        check_name(info.name)
+        is_read = info.verb == "get"
+        scaled = scaling.read_scale(self.backend, info) if is_read else scaling.write_scale(self.backend, info, request)
+        if form.kind == "Table":
+            include = rendering.included(request.query, form)
+            scaled = scale_table(scaled, form.version, include, self.backend.clock())
+        elif form.kind:
+            scaled = rendering.metadata_only(scaled, form.version)
+        return self._respond(200, scaled, form, request.warnings)
 
     def _delete(self, info: RequestInfo, request: Request, form: Form) -> Response:
         if info.verb == "deletecollection":

@@ -98,46 +98,46 @@ _SCALE = Target(_VERSION, "Scale", "io.k8s.api.autoscaling.v1.Scale")
 _FIELDS = field_type(_SCALE.type_name)
 
 
-def scale(backend: Backend, info: RequestInfo, request: Request) -> Document:
-    """Return the Scale of an object, changed if the request is a write.
+def read_scale(backend: Backend, info: RequestInfo) -> Document:
+    """Return the Scale of an object.
+
+    Raises:
+        ApiError: the object does not exist, or does not set the number of replicas.
+    """
+    old, paths = _stored(backend, info), scale_paths(info.resource)
+    if _lacks_replicas(info.resource, paths, old):
+        raise internal_error(f"the spec replicas field {_place(paths)} does not exist")
+    return _scale_of(info.resource, old, paths)
+
+
+def write_scale(backend: Backend, info: RequestInfo, request: Request) -> Document:
+    """Update, patch or apply the Scale of an object, and return it.
 
     Raises:
         ApiError: the object does not exist or has changed in the meantime, or the change is rejected.
     """
-    resource = info.resource
+    resource, paths = info.resource, scale_paths(info.resource)
     # Upstream reads the options and a replacement before it looks for the object.
-    media_type, options = "", WriteOptions()
-    wanted: Document = {}
     if info.verb == "update":
         options = write_options(request, "UpdateOptions")
         wanted = decode_request(_SCALE, request, options.validation).document
         check_place(info, part(wanted, "metadata"))
-    elif info.verb == "patch":
+        old = _stored(backend, info)
+        before = _writable_scale(resource, old, paths)
+    else:
         media_type = patch_type(request, custom=resource.custom is not None)
         options = write_options(request, "PatchOptions", apply=media_type == APPLY_PATCH)
-    item = backend.store.get(resource.table, (info.namespace, info.name))
-    if item is None:
-        raise not_found(resource.name, resource.group, info.name)
-    old = backend.document(resource, item)
-    paths = scale_paths(resource)
-    before = _scale_of(resource, old, paths)
-    where, unset = "." + ".".join(paths.spec_path), resource.custom is not None and not paths.sets_replicas(old)
-    if info.verb == "get":
-        if unset:
-            raise internal_error(f"the spec replicas field {quote(where)} does not exist")
-        return before
-    if unset:
-        before["spec"] = {"replicas": _UNSET}
-    managers = managed.decode(part(old, "metadata").get("managedFields"))
-    if media_type == APPLY_PATCH:
-        return _apply(backend, info, request, old, managers, options)
-    if info.verb == "patch":
+        old = _stored(backend, info)
+        if media_type == APPLY_PATCH:
+            return _apply(backend, info, request, old, options)
+        before = _writable_scale(resource, old, paths)
         wanted, warnings = patched(_SCALE, before, request.body, media_type, options.validation)
         request.warnings += warnings
     if part(wanted, "spec").get("replicas") == _UNSET:
-        raise bad_request(f"the spec replicas field {quote(where)} cannot be empty")
+        raise bad_request(f"the spec replicas field {_place(paths)} cannot be empty")
     replicas = _admitted(backend, info, request, options, _checked(info, wanted, old), before)
     new = _changed(paths, old, replicas)
+    managers = managed.decode(part(old, "metadata").get("managedFields"))
     field = _field(paths)
     owners = _owners(managers, field)
     # If no manager owns the field, upstream does not start to track it.
@@ -145,14 +145,56 @@ def scale(backend: Backend, info: RequestInfo, request: Request) -> Document:
         # JSON omits zero replicas, and an absent field has no owner.
         managers = {who: replace(owned, fields=difference(owned.fields, field)) for who, owned in managers.items()}
         managers = {who: owned for who, owned in managers.items() if owned.fields}
-    elif owners and replicas == paths.spec_replicas(old):
-        managers = _split(managers, field, owners, _owner(backend, info, options, managers, managed.UPDATE))
     elif owners:
         owner = _owner(backend, info, options, managers, managed.UPDATE)
-        managers = managed.after_update(owner, old, new, managers)
+        is_same = replicas == paths.spec_replicas(old)
+        managers = (
+            _split(managers, field, owners, owner) if is_same else managed.after_update(owner, old, new, managers)
+        )
+    return _store(backend, info, request, old, new, managers, options)
+
+
+def _stored(backend: Backend, info: RequestInfo) -> Document:
+    """Return the object that is scaled.
+
+    Raises:
+        ApiError: the object does not exist.
+    """
+    item = backend.store.get(info.resource.table, (info.namespace, info.name))
+    if item is None:
+        raise not_found(info.resource.name, info.resource.group, info.name)
+    return backend.document(info.resource, item)
+
+
+def _lacks_replicas(resource: Resource, paths: Scale, document: Document) -> bool:
+    return resource.custom is not None and not paths.sets_replicas(document)
+
+
+def _writable_scale(resource: Resource, document: Document, paths: Scale) -> Document:
+    """Return the Scale that a write changes, with a placeholder for replicas that are not set."""
+    found = _scale_of(resource, document, paths)
+    if _lacks_replicas(resource, paths, document):
+        found["spec"] = {"replicas": _UNSET}
+    return found
+
+
+def _place(paths: Scale) -> str:
+    return quote("." + ".".join(paths.spec_path))
+
+
+def _store(
+    backend: Backend,
+    info: RequestInfo,
+    request: Request,
+    old: Document,
+    new: Document,
+    managers: managed.Managers,
+    options: WriteOptions,
+) -> Document:
+    """Store the changed object, and return its Scale."""
     written = writing.change(backend, replace(info, subresource=""), old, new, managers, options, admitted=True)
     request.warnings += written.warnings
-    return _scale_of(resource, written.document, paths)
+    return _scale_of(info.resource, written.document, scale_paths(info.resource))
 
 
 def _checked(info: RequestInfo, wanted: Document, old: Document) -> int:
@@ -195,10 +237,13 @@ def _apply(
     info: RequestInfo,
     request: Request,
     old: Document,
-    managers: managed.Managers,
     options: WriteOptions,
 ) -> Document:
-    resource, paths = info.resource, scale_paths(info.resource)
+    resource, paths, managers = (
+        info.resource,
+        scale_paths(info.resource),
+        managed.decode(part(old, "metadata").get("managedFields")),
+    )
     sent = applied_value(request)
     check_configuration(_SCALE, _FIELDS, sent)
     before, current = _scale_of(resource, old, paths), paths.spec_replicas(old)
@@ -221,9 +266,7 @@ def _apply(
     new = _changed(paths, old, replicas)
     left = [*(others if replicas == current else ()), *([who] if sets else ())]
     managers = _split(managers, field, left, owner)
-    written = writing.change(backend, replace(info, subresource=""), old, new, managers, options, admitted=True)
-    request.warnings += written.warnings
-    return _scale_of(resource, written.document, paths)
+    return _store(backend, info, request, old, new, managers, options)
 
 
 def _changed(paths: Scale, old: Document, replicas: int) -> Document:
