@@ -36,6 +36,7 @@ def pod(**spec: object) -> dict[str, object]:
             id="no quantity",
         ),
         pytest.param(pod(containers={}), ".spec.containers: expected list, got &{map[]}", id="a map"),
+        pytest.param(pod(securityContext=1.0), ".spec.securityContext: expected map, got &{1}", id="a whole float"),
         pytest.param(pod(securityContext=[]), ".spec.securityContext: expected map, got &{[]}", id="a list"),
         pytest.param(
             pod(containers=[{"name": "c"}, {"name": "d"}, {"name": "c"}]),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayplan.base.go_text.json import go_json
+from bayplan.base.go_text.json import go_json, go_map
 
 
 @pytest.mark.parametrize(
@@ -18,3 +18,7 @@ from bayplan.base.go_text.json import go_json
 )
 def test_go_json_sorts_keys_and_escapes_like_go(value: object, want: str) -> None:
     assert go_json(value) == want
+
+
+def test_whole_numbers_beyond_64_bits_are_printed_as_floats() -> None:
+    assert go_map([-(2**63), 2**63]) == "[-9223372036854775808 9.223372036854776e+18]"

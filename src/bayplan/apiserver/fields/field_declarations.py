@@ -12,6 +12,7 @@ from typing import TypeAlias, cast
 from bayplan.apiserver.fields.compare import element_of
 from bayplan.apiserver.fields.field_type import LEAF, UNTYPED, FieldType, Merge
 from bayplan.apiserver.schema.facts import PlacedField, placed_fields
+from bayplan.base.go_text.json import go_map
 
 Problems: TypeAlias = "list[str] | tuple[()]"
 _LEAF, _STRUCT, _MAP, _SET, _KEYED = Merge.LEAF, Merge.STRUCT, Merge.MAP, Merge.SET, Merge.KEYED_LIST
@@ -90,7 +91,7 @@ def _typed(field: PlacedField, containers: tuple[str, ...], value: object, kind:
     """Return the problems of a field's value, each starting with its path."""
     if containers:
         if not isinstance(value, list if containers[0] == "list" else dict):
-            return [f": expected {containers[0]}, got &{{{_printed(value)}}}"]
+            return [f": expected {containers[0]}, got &{{{go_map(value)}}}"]
         if isinstance(value, list):
             return _items(field, containers[1:], value, kind)
         return _members(field, containers[1:], cast("dict[str, object]", value), kind)
@@ -102,10 +103,10 @@ def _typed(field: PlacedField, containers: tuple[str, ...], value: object, kind:
     if type_name in _NUMBERS:
         return _of_json_type("numeric", value)
     if type_name == _QUANTITY and isinstance(value, dict | list):
-        return [f": expected any scalar, got &{{{_printed(value)}}}"]
+        return [f": expected any scalar, got &{{{go_map(value)}}}"]
     if isinstance(value, dict):
         return _struct(placed_fields(type_name), value, kind)
-    return [f": expected map, got &{{{_printed(value)}}}"] if field.is_struct else _NONE
+    return [f": expected map, got &{{{go_map(value)}}}"] if field.is_struct else _NONE
 
 
 def _of_json_type(json_type: str, value: object) -> Problems:
@@ -116,7 +117,7 @@ def _of_json_type(json_type: str, value: object) -> Problems:
         fits = isinstance(value, int | float) and not isinstance(value, bool)
         return _NONE if fits else [f": expected numeric (int or float), got {_GO_TYPES[type(value)]}"]
     fits = isinstance(value, {"boolean": bool, "map": dict, "list": list}[json_type])
-    return _NONE if fits else [f": expected {json_type}, got &{{{_printed(value)}}}"]
+    return _NONE if fits else [f": expected {json_type}, got &{{{go_map(value)}}}"]
 
 
 def _problems_of_custom_value(value: object, kind: FieldType) -> Problems:
@@ -197,17 +198,6 @@ def _element(kind: FieldType, item: object, index: int) -> str:
         keys = [(key, item.get(key, kind.key_defaults.get(key))) for key in kind.keys]
         return "[" + ",".join(f"{key}={json.dumps(value)}" for key, value in keys if value is not None) + "]"
     return f"[={json.dumps(item)}]" if kind.merge is _SET else f"[{index}]"
-
-
-def _printed(value: object) -> str:
-    """Return a value as Go's verb ``%v`` prints it."""
-    if isinstance(value, dict):
-        return f"map[{' '.join(f'{name}:{_printed(item)}' for name, item in sorted(value.items()))}]"
-    if isinstance(value, list):
-        return f"[{' '.join(map(_printed, value))}]"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "<nil>" if value is None else str(value)
 
 
 def _literal(value: object) -> str:

@@ -15,7 +15,7 @@ from bayplan.apiserver.kinds.default_functions import stored_versions
 from bayplan.apiserver.kinds.strategy import Context, Strategy, copy_part, raise_generation
 from bayplan.apiserver.model.errors import Cause, forbidden, invalid_value, too_large
 from bayplan.apiserver.model.resources import Resource, ResourceRegistry, SchemaRules, version_rank
-from bayplan.apiserver.patches.strategic import go_map, go_type
+from bayplan.apiserver.patches.strategic import go_type
 from bayplan.apiserver.schema.facts import ResourceFacts
 from bayplan.apiserver.validation.custom_values import (
     EMBEDDED,
@@ -24,6 +24,7 @@ from bayplan.apiserver.validation.custom_values import (
     validate_custom_status,
     value_causes,
 )
+from bayplan.base.go_text.json import go_map
 from bayplan.base.plain_data import Document, part, parts, texts
 
 _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")

@@ -9,10 +9,9 @@ https://github.com/kubernetes/community/blob/master/contributors/devel/sig-api-m
 
 from __future__ import annotations
 
-from math import isfinite
 from typing import TypeAlias, cast
 
-from bayplan.base.go_text.json import shortest_text
+from bayplan.base.go_text.json import go_map
 from bayplan.base.plain_data import Document
 from bayplan.formats.schema import FieldFacts, TypeFacts, schema
 
@@ -21,22 +20,6 @@ _RETAIN = "$retainKeys"
 _ORDER = "$setElementOrder/"
 _DELETE = "$deleteFromPrimitiveList/"
 _NO_FACTS = TypeFacts({})
-
-
-def go_map(value: object) -> str:
-    """Return a JSON value as Go prints a map."""
-    if isinstance(value, dict):
-        inner = " ".join(f"{name}:{go_map(item)}" for name, item in sorted(value.items()))
-        return f"map[{inner}]"
-    if isinstance(value, list):
-        return f"[{' '.join(go_map(item) for item in value)}]"
-    if value is None:
-        return "<nil>"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int) and not -(2**63) <= value < 2**63 and value.bit_length() < 1024:
-        value = float(value)  # Go decodes whole numbers beyond 64 bits as floats.
-    return shortest_text(value) if isinstance(value, float) and isfinite(value) else str(value)
 
 
 class StrategicPatchError(ValueError):

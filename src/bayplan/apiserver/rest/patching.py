@@ -22,7 +22,7 @@ from bayplan.apiserver.patches.json_patch import MAX_OPERATIONS, JsonPatchError,
 from bayplan.apiserver.patches.key_order import in_go_order, opened_by_merge
 from bayplan.apiserver.patches.older_versions import of_older_version
 from bayplan.apiserver.patches.quoting import as_quoted
-from bayplan.apiserver.patches.strategic import StrategicPatchError, go_map, strategic_merge
+from bayplan.apiserver.patches.strategic import StrategicPatchError, strategic_merge
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.applying import apply, read_wrapped
 from bayplan.apiserver.rest.backend import Backend
@@ -33,6 +33,7 @@ from bayplan.apiserver.rest.options import write_options
 from bayplan.apiserver.rest.paths import check_name
 from bayplan.apiserver.rest.updates import check_place, managers_after
 from bayplan.apiserver.rest.writing import Written
+from bayplan.base.go_text.json import go_map
 from bayplan.base.plain_data import Document, part
 from bayplan.objects.selectors import quote
 

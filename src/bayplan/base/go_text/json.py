@@ -7,6 +7,7 @@ import re
 import struct
 from contextlib import suppress
 from decimal import Decimal
+from math import isfinite
 
 import msgspec
 
@@ -91,6 +92,22 @@ def shortest_text(value: float) -> str:
     """Format a finite float64 like `FormatFloat(v, 'g', -1, 64)`: shortest digits, an exponent below 1e-4 and from 1e6."""
     power = int(_scientific(value).partition("e")[2])
     return _positional(value) if -4 <= power < 6 else _scientific(value)
+
+
+def go_map(value: object) -> str:
+    """Return a JSON value as Go's verb ``%v`` prints it."""
+    if isinstance(value, dict):
+        inner = " ".join(f"{name}:{go_map(item)}" for name, item in sorted(value.items()))
+        return f"map[{inner}]"
+    if isinstance(value, list):
+        return f"[{' '.join(go_map(item) for item in value)}]"
+    if value is None:
+        return "<nil>"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int) and not -(2**63) <= value < 2**63 and value.bit_length() < 1024:
+        value = float(value)  # Go decodes whole numbers beyond 64 bits as floats.
+    return shortest_text(value) if isinstance(value, float) and isfinite(value) else str(value)
 
 
 def float32(value: float) -> float:
