@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
@@ -132,8 +133,7 @@ def _divide(left: object, right: object) -> object:
     def whole(a: int, b: int) -> int:
         if b == 0:
             raise RunProblem("division by zero")
-        quotient = abs(a) // abs(b)
-        return quotient if (a < 0) == (b < 0) else -quotient
+        return _truncated(a, b)
 
     def real(a: float, b: float) -> float:
         if b == 0:
@@ -156,6 +156,7 @@ def _modulo(left: object, right: object) -> object:
 
 
 def _truncated(a: int, b: int) -> int:
+    """Return a quotient rounded towards zero, as in Go."""
     quotient = abs(a) // abs(b)
     return quotient if (a < 0) == (b < 0) else -quotient
 
@@ -350,15 +351,15 @@ def _order(left: object, right: object) -> int:
     raise NoOverload
 
 
-def _quantity_sum(sign: int) -> Function:
-    def add(left: object, right: object) -> Quantity:
+def _quantity_sum(combine: Callable[[Quantity, Quantity], Quantity]) -> Function:
+    def run(left: object, right: object) -> Quantity:
         _kind(left, Quantity)
         _kind(right, Quantity, int)
         assert isinstance(left, Quantity)
         other = right if isinstance(right, Quantity) else Quantity(int(right), format="DecimalExponent")  # type: ignore[call-overload]
-        return left + other if sign > 0 else left - other
+        return combine(left, other)
 
-    return add
+    return run
 
 
 def _semver(text: object, normalize: object = False) -> Version:
@@ -463,8 +464,8 @@ FUNCTIONS: Mapping[str, Function] = {
     "asApproximateFloat": lambda value: value.as_approximate_float(),
     "asInteger": _integer_of,
     "isInteger": lambda value: _as_integer(value) is not None,
-    "add": _quantity_sum(1),
-    "sub": _quantity_sum(-1),
+    "add": _quantity_sum(operator.add),
+    "sub": _quantity_sum(operator.sub),
     "semver": _semver,
     "isSemver": _is_semver,
     "major": _number_of(0),
