@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
+from bayplan.apiserver.admission.attributes import Attributes
 from bayplan.apiserver.admission.pod_security import admit_security
 from bayplan.apiserver.codec.shape import drop_empty_lists
 from bayplan.apiserver.fields import managed
@@ -271,12 +272,7 @@ def new_object(
     try:
         if not imported:
             warnings += admit_security(backend, context, strategy, stored, None)
-        strategy.admit_valid(context, stored, None)
-        if hooks is not None:
-            check_hooks(backend, resource, hooks, stored, managers)
-        charge(backend, context, stored, None)
-        show_as_stored(resource, stored)
-        backend.convert_ahead(resource, stored)
+        _admit_valid(backend, context, hooks, stored, None, managers)
         if not options.dry_run and metadata.get("resourceVersion") not in (None, "", "0"):
             raise internal("resourceVersion should not be set on objects to be created")
         _check_free(backend, info, str(metadata["name"]))
@@ -295,6 +291,28 @@ def _check_free(backend: Backend, info: RequestInfo, name: str) -> None:
     if found is not None:
         going = bool(part(backend.document(resource, found), "metadata").get("deletionTimestamp"))
         raise already_exists(resource.name, resource.group, name, going=going)
+
+
+def _admit_valid(
+    backend: Backend,
+    context: Context,
+    hooks: Attributes | None,
+    document: Document,
+    before: Document | None,
+    managers: managed.Managers | None,
+) -> None:
+    """Run the steps of admission that follow the validation of an object, and charge quotas for it.
+
+    Raises:
+        ApiError: admission rejects the object.
+    """
+    resource = context.resource
+    backend.strategy(resource).admit_valid(context, document, before)
+    if hooks is not None:
+        check_hooks(backend, resource, hooks, document, managers)
+    charge(backend, context, document, before)
+    show_as_stored(resource, document)
+    backend.convert_ahead(resource, document)
 
 
 def show_as_stored(resource: Resource, document: Document) -> None:
@@ -421,12 +439,7 @@ def change(
     try:
         if not admitted:
             warnings += admit_security(backend, context, strategy, stored, before)
-        strategy.admit_valid(context, stored, before)
-        if hooks is not None:
-            check_hooks(backend, resource, hooks, stored, managers)
-        charge(backend, context, stored, before)
-        show_as_stored(resource, stored)
-        backend.convert_ahead(resource, stored)
+        _admit_valid(backend, context, hooks, stored, before, managers)
     except ApiError as problem:
         problem.warnings[:0] = warnings
         raise
