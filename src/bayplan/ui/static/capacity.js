@@ -4,7 +4,7 @@ import { draw, h } from "./dom.js";
 import { count } from "./format.js";
 import { get } from "./service.js";
 import { failure, loading } from "./loading_states.js";
-import { nodeLink, podLink, podOf } from "./parts.js";
+import { nodeLink, podLink, podOf, tableHead } from "./parts.js";
 import { assumptionList } from "./unblocking.js";
 
 const MAX_GROUPS = 40;
@@ -125,7 +125,7 @@ export function table(heads, rows) {
   return h(
     "table",
     { class: "list" },
-    h("thead", null, h("tr", null, heads.map(([text, look]) => h("th", { scope: "col", key: text, class: look }, text)))),
+    tableHead(heads),
     h(
       "tbody",
       null,

@@ -92,6 +92,12 @@ export function meter(share, label, kind = "") {
   );
 }
 
+/** The head of a table. @param {[string, string][]} columns titles and classes */
+export function tableHead(columns) {
+  const cells = columns.map(([text, look]) => h("th", { scope: "col", key: text, class: look }, text));
+  return h("thead", null, h("tr", null, cells));
+}
+
 /** A bar with its amounts beside it. @param {string} resource @param {number} requested @param {number} allocatable */
 export function resourceLine(resource, requested, allocatable) {
   const share = allocatable ? requested / allocatable : 0;

@@ -6,7 +6,7 @@ import { breakable, count, counted, pointName, time } from "./format.js";
 import { to } from "./address.js";
 import { get } from "./service.js";
 import { failure, loading } from "./loading_states.js";
-import { badge, copy, nodeLink, podLink, podOf } from "./parts.js";
+import { badge, copy, nodeLink, podLink, podOf, tableHead } from "./parts.js";
 
 /** The columns of the table of attempts: title and class. @type {[string, string][]} */
 const ATTEMPT_COLUMNS = [
@@ -26,15 +26,7 @@ export function attemptTable(attempts, open) {
   return h(
     "table",
     { class: "list wide panel", "data-test": "attempts" },
-    h(
-      "thead",
-      null,
-      h(
-        "tr",
-        null,
-        ATTEMPT_COLUMNS.map(([text, look]) => h("th", { scope: "col", key: text, class: look }, text)),
-      ),
-    ),
+    tableHead(ATTEMPT_COLUMNS),
     h(
       "tbody",
       null,
@@ -139,9 +131,17 @@ function preemptionReport(report) {
   );
 }
 
+/** The columns of the table of candidates: title and class. @type {[string, string][]} */
+const CANDIDATE_COLUMNS = [
+  ["Node", ""],
+  ["Victims", ""],
+  ["Budgets violated", "right minor"],
+  ["Sum of priorities", "right minor"],
+  ["Rejected because", ""],
+];
+
 /** @param {Api.CandidateReport[]} candidates */
 function candidatePanel(candidates) {
-  const titles = ["Node", "Victims", "Budgets violated", "Sum of priorities", "Rejected because"];
   return h(
     "section",
     { class: "panel" },
@@ -149,17 +149,7 @@ function candidatePanel(candidates) {
     h(
       "table",
       { class: "list" },
-      h(
-        "thead",
-        null,
-        h(
-          "tr",
-          null,
-          titles.map((text, at) =>
-            h("th", { scope: "col", key: text, class: at === 2 || at === 3 ? "right minor" : null }, text),
-          ),
-        ),
-      ),
+      tableHead(CANDIDATE_COLUMNS),
       h("tbody", null, candidates.map(candidateRow)),
     ),
   );

@@ -7,7 +7,7 @@ import { apiAddress, get } from "../service.js";
 import { now, onReload, subscribe } from "../stream.js";
 import { loadPanel, isMissing } from "../loading_states.js";
 import { roomy, shortened } from "../names.js";
-import { badge, copyMenu, meter, podLink, podOf } from "../parts.js";
+import { badge, copyMenu, meter, podLink, podOf, tableHead } from "../parts.js";
 import { bind } from "../keyboard.js";
 import { cordon, drain, removeNode } from "../node_actions.js";
 import { title } from "../shell.js";
@@ -16,6 +16,25 @@ import { nodeMenu } from "../what_if_menu.js";
 
 /** The maximum number of workloads in the menu "capacity". */
 const MAX_TARGETS = 12;
+/** The columns of the table of resources: title and class. @type {[string, string][]} */
+const RESOURCE_COLUMNS = [
+  ["Resource", ""],
+  ["Requested", "bar-cell"],
+  ["", ""],
+  ["Amount", "right minor"],
+  ["Free", "right"],
+  ["Allocatable", "right"],
+];
+
+/** The columns of the table of pods: title and class. @type {[string, string][]} */
+const POD_COLUMNS = [
+  ["Pod", ""],
+  ["CPU", "right"],
+  ["Memory", "right"],
+  ["Priority", "right"],
+  ["Age", "right"],
+];
+
 /** The columns of the table of events: title and class. @type {[string, string][]} */
 const EVENT_COLUMNS = [
   ["Last seen", "minor"],
@@ -165,21 +184,7 @@ function roomPanel(node, resources) {
     h(
       "table",
       { class: "list" },
-      h(
-        "thead",
-        null,
-        h(
-          "tr",
-          null,
-          ["Resource", "Requested", "", "Amount", "Free", "Allocatable"].map((text, at) =>
-            h(
-              "th",
-              { scope: "col", class: at > 2 ? (at === 3 ? "right minor" : "right") : at === 1 ? "bar-cell" : null, key: at },
-              text,
-            ),
-          ),
-        ),
-      ),
+      tableHead(RESOURCE_COLUMNS),
       h(
         "tbody",
         null,
@@ -305,15 +310,7 @@ export function eventTable(events) {
   return h(
     "table",
     { class: "list events panel", "data-test": "events" },
-    h(
-      "thead",
-      null,
-      h(
-        "tr",
-        null,
-        EVENT_COLUMNS.map(([text, look]) => h("th", { scope: "col", key: text, class: look }, text)),
-      ),
-    ),
+    tableHead(EVENT_COLUMNS),
     h(
       "tbody",
       null,
@@ -353,19 +350,7 @@ function podPanel(node, pods) {
       ? h(
           "table",
           { class: "list", "data-test": "node-pods" },
-          h(
-            "thead",
-            null,
-            h(
-              "tr",
-              null,
-              h("th", { scope: "col" }, "Pod"),
-              h("th", { scope: "col", class: "right" }, "CPU"),
-              h("th", { scope: "col", class: "right" }, "Memory"),
-              h("th", { scope: "col", class: "right" }, "Priority"),
-              h("th", { scope: "col", class: "right" }, "Age"),
-            ),
-          ),
+          tableHead(POD_COLUMNS),
           h(
             "tbody",
             null,

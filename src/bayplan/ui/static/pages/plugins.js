@@ -5,7 +5,7 @@ import { breakable, count, counted, pointName, time } from "../format.js";
 import { to } from "../address.js";
 import { get } from "../service.js";
 import { onReload } from "../stream.js";
-import { badge, copyMenu } from "../parts.js";
+import { badge, copyMenu, tableHead } from "../parts.js";
 import { onPluginsReloaded, refusalNote, refusalSentence, reloadButton } from "../plugin_reload.js";
 import { loadPanel } from "../loading_states.js";
 import { title } from "../shell.js";
@@ -66,15 +66,7 @@ function parts(plugins, refused) {
     h(
       "table",
       { class: "list panel wide", "data-test": "plugins" },
-      h(
-        "thead",
-        null,
-        h(
-          "tr",
-          null,
-          COLUMNS.map(([text, look]) => h("th", { scope: "col", key: text, class: look }, text)),
-        ),
-      ),
+      tableHead(COLUMNS),
       h("tbody", null, ordered.map(pluginRow)),
     ),
   ];

@@ -7,7 +7,7 @@ import { change, go, podAddress } from "../address.js";
 import { get, coalesce } from "../service.js";
 import { onReload, subscribe } from "../stream.js";
 import { NARROW, roomy } from "../names.js";
-import { badge, choice, copyMenu, name, nodeLink, podLink } from "../parts.js";
+import { badge, choice, copyMenu, name, nodeLink, podLink, tableHead } from "../parts.js";
 import { empty, failure } from "../loading_states.js";
 import { bind } from "../keyboard.js";
 import { TIMELINE_ROWS, TimelineRows } from "../timeline_rows.js";
@@ -388,15 +388,7 @@ class Timeline {
       h(
         "table",
         { class: "list", "data-test": "around" },
-        h(
-          "thead",
-          null,
-          h(
-            "tr",
-            null,
-            COLUMNS.map(([text, look]) => h("th", { scope: "col", key: text, class: look }, text)),
-          ),
-        ),
+        tableHead(COLUMNS),
         h(
           "tbody",
           null,
