@@ -11,15 +11,7 @@ from typing import NamedTuple, cast
 from bayplan.apiserver.admission.attributes import Attributes, Match, ObjectLister
 from bayplan.apiserver.admission.conditions import Conditions, MatchProblem, compile_conditions
 from bayplan.apiserver.admission.json_patches import PatchProblem, apply_operations
-from bayplan.apiserver.admission.params import (
-    ConfigurationProblem,
-    bindings_of,
-    collect_params,
-    match_binding,
-    match_policy,
-    name_of,
-    param_resource,
-)
+from bayplan.apiserver.admission.params import Misconfigured, applying_bindings, bound_policies, name_of
 from bayplan.apiserver.admission.reinvocation import Reinvocation
 from bayplan.apiserver.admission.requests import admission_values
 from bayplan.apiserver.admission.validating_policies import compile_variables
@@ -136,12 +128,7 @@ class MutationProblem(Exception):
 
 def compiled_policies(lister: ObjectLister) -> list[Policy]:
     """Return the policies that have bindings, sorted by name."""
-    bindings = bindings_of(lister, BINDINGS)
-    return [
-        compile_policy(policy, bindings[name_of(policy)])
-        for policy in lister.all(POLICIES)
-        if name_of(policy) in bindings
-    ]
+    return [compile_policy(policy, bindings) for policy, bindings in bound_policies(lister, POLICIES, BINDINGS)]
 
 
 def compile_policy(policy: Document, bindings: list[Document]) -> Policy:
@@ -182,23 +169,12 @@ def mutate(policies: list[Policy], attributes: Attributes, again: Reinvocation) 
 
 
 def _invocations(policy: Policy, attributes: Attributes, failures: list[_Failure]) -> Iterator[Invocation]:
-    try:
-        match = match_policy(policy.document, attributes)
-        if match is None:
-            return
-        resource = param_resource(policy.document, attributes.lister)
-    except ConfigurationProblem as problem:
-        failures.append(_Failure(policy, None, f"failed to configure policy: {problem}"))
-        return
-    for binding in policy.bindings:
-        try:
-            if not match_binding(binding, attributes):
-                continue
-            reference = part(binding, "spec").get("paramRef")
-            for param in collect_params(attributes.lister, resource, reference, attributes.namespace):
-                yield Invocation(policy, binding, match, param)
-        except ConfigurationProblem as problem:
-            failures.append(_Failure(policy, binding, f"failed to configure binding: {problem}"))
+    for each in applying_bindings(policy.document, policy.bindings, attributes):
+        if isinstance(each, Misconfigured):
+            failures.append(_Failure(policy, each.binding, each.message))
+        else:
+            for param in each.params:
+                yield Invocation(policy, each.binding, each.match, param)
 
 
 def _invoke(invocation: Invocation, attributes: Attributes, again: Reinvocation, failures: list[_Failure]) -> bool:

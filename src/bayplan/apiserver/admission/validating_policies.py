@@ -13,15 +13,7 @@ from typing import NamedTuple
 
 from bayplan.apiserver.admission.attributes import Attributes, ObjectLister
 from bayplan.apiserver.admission.conditions import Conditions, MatchProblem, compile_conditions
-from bayplan.apiserver.admission.params import (
-    ConfigurationProblem,
-    bindings_of,
-    collect_params,
-    match_binding,
-    match_policy,
-    name_of,
-    param_resource,
-)
+from bayplan.apiserver.admission.params import Misconfigured, applying_bindings, bound_policies, name_of
 from bayplan.apiserver.admission.requests import admission_values
 from bayplan.apiserver.model.errors import ApiError
 from bayplan.apiserver.model.expressions import (
@@ -105,12 +97,7 @@ class _Denied(NamedTuple):
 
 def compiled_policies(lister: ObjectLister) -> list[Policy]:
     """Return the policies that have bindings, sorted by name."""
-    bindings = bindings_of(lister, BINDINGS)
-    return [
-        compile_policy(policy, bindings[name_of(policy)])
-        for policy in lister.all(POLICIES)
-        if name_of(policy) in bindings
-    ]
+    return [compile_policy(policy, bindings) for policy, bindings in bound_policies(lister, POLICIES, BINDINGS)]
 
 
 def compile_variables(spec: Document, scope: Scope) -> tuple[tuple[tuple[str, Expression], ...], Scope]:
@@ -167,30 +154,16 @@ def validate(policies: list[Policy], attributes: Attributes) -> None:
 
 def _denials(policy: Policy, attributes: Attributes) -> Iterator[_Denied]:
     """Yield the denials of one policy."""
-    try:
-        match = match_policy(policy.document, attributes)
-        if match is None:
-            return
-        resource = param_resource(policy.document, attributes.lister)
-    except ConfigurationProblem as problem:
-        if policy.fails:
-            yield _Denied(policy, None, Denial(f"failed to configure policy: {problem}"))
-        return
     values: Mapping[str, object] | None = None
-    for binding in policy.bindings:
-        spec = part(binding, "spec")
-        try:
-            if not match_binding(binding, attributes):
-                continue
-            params = collect_params(attributes.lister, resource, spec.get("paramRef"), attributes.namespace)
-        except ConfigurationProblem as problem:
+    for each in applying_bindings(policy.document, policy.bindings, attributes):
+        if isinstance(each, Misconfigured):
             if policy.fails:
-                yield _Denied(policy, binding, Denial(f"failed to configure binding: {problem}"))
+                yield _Denied(policy, each.binding, Denial(each.message))
             continue
-        if params and values is None:
-            values = admission_values(attributes, match)
-        for param in params:
-            yield from _bound(policy, binding, {**(values or {}), "params": cel_value(param)}, attributes)
+        if each.params and values is None:
+            values = admission_values(attributes, each.match)
+        for param in each.params:
+            yield from _bound(policy, each.binding, {**(values or {}), "params": cel_value(param)}, attributes)
 
 
 def _bound(
