@@ -3,7 +3,7 @@ cdef class FieldType:
     cdef public dict fields
     cdef public FieldType element
     cdef public tuple keys
-    cdef public bint is_list
+    cdef public bint is_list, is_map
     cdef public str json_type
     cdef object __weakref__
     cpdef FieldType child(self, name)

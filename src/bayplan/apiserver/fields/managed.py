@@ -30,7 +30,7 @@ from bayplan.apiserver.fields.field_set import (
     without,
 )
 from bayplan.apiserver.fields.field_type import FieldType
-from bayplan.apiserver.fields.merging import merge, remove, with_named_fields
+from bayplan.apiserver.fields.merging import merge, remove, with_named_fields, with_whole_values
 from bayplan.apiserver.schema.emptied import has_empties
 from bayplan.base.plain_data import Document
 
@@ -175,10 +175,15 @@ def decode(entries: object) -> Managers:
     return managers
 
 
-def decode_sent(entries: object) -> Managers | None:
+def decode_sent(entries: object, kind: FieldType, api_version: str) -> Managers | None:
     """Return the managers in a list of entries from a client; None if any entry or field set is invalid.
 
     Managers without fields remain: an object with them is tracked, although they are not stored.
+
+    Args:
+        entries: the entries.
+        kind: the merge type of the object.
+        api_version: the API version of the object; the sets in it are adjusted to `kind` by `with_whole_values`.
     """
     if not isinstance(entries, list):
         return None
@@ -191,7 +196,10 @@ def decode_sent(entries: object) -> Managers | None:
             return None
         if entry.get("operation") not in (APPLY, UPDATE):
             return None
-    return decode(checked)
+    return {
+        who: replace(owned, fields=with_whole_values(kind, owned.fields)) if owned.api_version == api_version else owned
+        for who, owned in decode(checked).items()
+    }
 
 
 def _checked_node(value: object, name: str = "") -> Node:
