@@ -213,10 +213,20 @@ class _Defaults:
             properties = part(schema, "properties").items()
             found = [(name, each) for name, each in properties if isinstance(each, dict) and "default" in each]
             self._known[id(schema)] = found
-        self._left -= len(found)
+        self._count(len(found))
+        return found
+
+    def of_null(self, schema: Document) -> object:
+        """Return the default that replaces a null of a list or a map, or None."""
+        if schema.get("nullable") or "default" not in schema:
+            return None
+        self._count(1)
+        return schema["default"]
+
+    def _count(self, number: int) -> None:
+        self._left -= number
         if self._left < 0:
             raise too_large(f"the schema adds more than {MAX_DEFAULTS} defaults to the object")
-        return found
 
 
 class _NoDefaults(_Defaults):
@@ -225,6 +235,10 @@ class _NoDefaults(_Defaults):
     def of(self, schema: Document) -> list[tuple[str, Document]]:
         """Return an empty list."""
         return []
+
+    def of_null(self, schema: Document) -> object:
+        """Return None."""
+        return None
 
 
 def _prune(schema: Document, value: object, path: str, dropped: list[str], known: _Defaults) -> object:
@@ -238,9 +252,10 @@ def _prune(schema: Document, value: object, path: str, dropped: list[str], known
             if embedded and name in _META_FIELDS:
                 out[name] = _embedded(name, item, here, dropped)
             elif isinstance(inner, dict):
-                kept = known.preserve_nulls and "default" not in inner
-                if item is not None or kept or inner.get("nullable") or not inner.get("type"):
-                    out[name] = _prune(inner, item, here, dropped, known)
+                found = item if item is not None or name in properties else known.of_null(inner)
+                kept = known.preserve_nulls and "default" not in inner and inner.get("type")
+                if found is not None or kept or inner.get("nullable"):
+                    out[name] = _prune(inner, found, here, dropped, known)
             elif inner is True or schema.get(PRESERVE) or not schema:
                 out[name] = item
             else:
@@ -251,7 +266,8 @@ def _prune(schema: Document, value: object, path: str, dropped: list[str], known
         return out
     if isinstance(value, list):
         items = part(schema, "items")
-        return [_prune(items, item, f"{path}[{index}]", dropped, known) for index, item in enumerate(value)]
+        found_items = [known.of_null(items) if item is None else item for item in value]
+        return [_prune(items, item, f"{path}[{index}]", dropped, known) for index, item in enumerate(found_items)]
     return value
 
 
