@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.apiserver.client import Client, Document
+from tests.apiserver.client import APPLY, MERGE, Client, Document
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 GADGETS = "/apis/example.com/v1/namespaces/default/gadgets"
 INTEGER: Document = {"type": "integer"}
+SCALE: Document = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "g"}}
 
 
 def schema(**properties: Document) -> Document:
@@ -70,3 +71,143 @@ def test_nulls_are_dropped_or_replaced_by_the_default(of_field: Document, value:
     client = make_client(x=of_field)
 
     assert client.post(GADGETS, gadget(x=value)).at("spec") == want
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "message"),
+    [
+        pytest.param("PUT", GADGETS, 400, "name must be provided", id="an update without a name"),
+        pytest.param("PATCH", GADGETS, 400, "name must be provided", id="a patch without a name"),
+        pytest.param("POST", f"{GADGETS}/other", 201, None, id="a create ignores the name"),
+        pytest.param(
+            "DELETE",
+            f"{GADGETS}/g/scale",
+            405,
+            'delete is not supported on resources of kind "gadgets.example.com"',
+            id="a deletion of a scale",
+        ),
+        pytest.param(
+            "OPTIONS",
+            f"{GADGETS}/g",
+            405,
+            ' is not supported on resources of kind "gadgets.example.com"',
+            id="another method",
+        ),
+        pytest.param("HEAD", f"{GADGETS}/g", 200, None, id="a HEAD is a GET"),
+    ],
+)
+def test_the_method_alone_determines_the_verb(method: str, path: str, status: int, message: str | None) -> None:
+    client = make_client()
+    client.post(GADGETS, gadget(size=1))
+
+    body = gadget("h") if method == "POST" else {} if method[0] == "P" else None
+    answer = client.call(method, path, body, content_type=MERGE if method == "PATCH" else "application/json")
+
+    assert answer.status == status
+    assert answer.at("message") == message
+    assert status != 405 or answer.at("details") == {"group": "example.com", "kind": "gadgets"}
+
+
+def test_an_unknown_format_is_refused_without_details() -> None:
+    answer = make_client().get(GADGETS, accept="text/html")
+
+    assert (answer.status, answer.at("details")) == (406, None)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "problem"),
+    [
+        pytest.param([], "json: cannot unmarshal array into Go value of type v1.ObjectMeta", id="a list"),
+        pytest.param("x", "json: cannot unmarshal string into Go value of type v1.ObjectMeta", id="a text"),
+    ],
+)
+def test_metadata_of_another_type_cannot_be_decoded(metadata: object, problem: str) -> None:
+    intro = 'Gadget in version "v1" cannot be handled as a Gadget: '
+    embedded = {"x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}
+    client = make_client(inner={"type": "object", **embedded})
+
+    found = client.post(GADGETS, {**gadget(), "metadata": metadata})
+    assert found.at("message") == f"{intro}{problem}"
+    inner = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+    shown = "[]" if isinstance(metadata, list) else '"x"'
+    found = client.post(GADGETS, gadget(inner=inner))
+    assert found.at("message") == f"{intro}spec.inner.metadata: Invalid value: {shown}: {problem}"
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "message"),
+    [
+        pytest.param({"kind": None}, 422, "Object 'Kind' is missing in '{\"apiVersion\"", id="no kind"),
+        pytest.param(
+            {"kind": 5}, 422, "json: cannot unmarshal number into Go struct field .kind of type string", id="a number"
+        ),
+        pytest.param({"apiVersion": None}, 500, "Object 'apiVersion' is missing in 'object has no", id="no version"),
+        pytest.param({"apiVersion": "a/b/c"}, 422, "unexpected GroupVersion string: a/b/c", id="two slashes"),
+        pytest.param({"kind": "Z", "apiVersion": "x/v1"}, 422, 'Z.x "g" is invalid: [kind: Invalid', id="other ones"),
+    ],
+)
+def test_a_patch_keeps_kind_and_version(change: Document, status: int, message: str) -> None:
+    client = make_client()
+    client.post(GADGETS, gadget())
+
+    answer = client.patch(f"{GADGETS}/g", change)
+
+    assert answer.status == status
+    assert message in str(answer.at("message"))
+
+
+def test_a_patch_of_the_status_may_change_the_kind() -> None:
+    client = make_client()
+    client.post(GADGETS, gadget())
+
+    answer = client.patch(f"{GADGETS}/g/status", {"kind": "Other", "status": {"replicas": 2}})
+
+    assert (answer.status, answer.at("kind"), answer.at("status.replicas")) == (200, "Gadget", 2)
+
+
+def test_an_unreadable_scale_of_a_custom_resource_is_refused_without_a_reason() -> None:
+    client = make_client()
+    client.post(GADGETS, gadget(size=1))
+
+    answer = client.put(f"{GADGETS}/g/scale", {**SCALE, "spec": {"replicas": "x"}})
+
+    why = 'no kind is registered for the type v1.Scale in scheme "pkg/runtime/scheme.go:111"'
+    assert (answer.status, answer.at("message")) == (400, why)
+
+
+@pytest.mark.parametrize(
+    ("size", "replicas", "status", "message"),
+    [
+        pytest.param(1, 1, 200, None, id="nothing changes"),
+        pytest.param(
+            1, 2, 500, "failed to convert new object (/g; autoscaling/v1, Kind=Scale) to proper", id="a change"
+        ),
+        pytest.param(
+            None,
+            2,
+            500,
+            "failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, Kind",
+            id="no manager",
+        ),
+    ],
+)
+def test_an_applied_scale_of_a_custom_resource_cannot_change_it(
+    size: int | None, replicas: int, status: int, message: str | None
+) -> None:
+    client = make_client()
+    client.post(GADGETS, gadget() if size is None else gadget(size=size))
+
+    scale = {**SCALE, "spec": {"replicas": replicas}}
+    answer = client.patch(f"{GADGETS}/g/scale?fieldManager=m&force=true", scale, APPLY)
+
+    assert answer.status == status
+    assert message is None or message in str(answer.at("message"))
+
+
+def test_the_table_of_a_custom_scale_has_other_formats() -> None:
+    client = make_client()
+    client.post(GADGETS, gadget(size=1))
+
+    answer = client.get(f"{GADGETS}/g/scale", accept="application/json;as=Table;v=v1;g=meta.k8s.io")
+
+    assert (answer.at("columnDefinitions.0.format"), answer.at("columnDefinitions.3.type")) == ("name", "date")

@@ -8,7 +8,7 @@ import json
 
 from msgspec.structs import replace
 
-from bayplan.apiserver.codec.decode_error import DecodeError
+from bayplan.apiserver.codec.decode_error import DecodeError, go_kind
 from bayplan.apiserver.codec.shape import shape_of
 from bayplan.apiserver.kinds.custom_types import OBJECT_META, PRESERVE, object_type
 from bayplan.apiserver.kinds.default_functions import stored_versions
@@ -279,8 +279,13 @@ def _embedded(name: str, value: object, path: str, dropped: list[str]) -> object
     """
     if name != "metadata" and not isinstance(value, str):
         raise DecodeError(f"{path}: Invalid value: {json.dumps(value)}: must be a string")
-    if not isinstance(value, dict):
+    if name != "metadata":
         return value
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        problem = f"json: cannot unmarshal {go_kind(value)} into Go value of type v1.ObjectMeta"
+        raise DecodeError(f"{path}: Invalid value: {json.dumps(value)}: {problem}")
     shape = shape_of(OBJECT_META)
     try:
         read = shape.read(value)

@@ -246,7 +246,8 @@ class Api:
             scaled = scaling.scale(self.backend, info, request)
             if form.kind == "Table":
                 include = rendering.included(request.query.get("includeObject"))
-                scaled = scale_table(scaled, form.version, include, self.backend.clock())
+                custom = info.resource.custom is not None
+                scaled = scale_table(scaled, form.version, include, self.backend.clock(), custom=custom)
             elif form.kind:
                 scaled = rendering.metadata_only(scaled, form.version)
             return self._respond(200, scaled, form, request.warnings)

@@ -309,7 +309,7 @@ def wrong_custom_type(target: Target, value: Document, name: str) -> ApiError:
         for field, found, wanted in (("kind", kind, target.kind), ("apiVersion", version, target.api_version))
         if found != wanted
     ]
-    return invalid(kind, target.api_version.partition("/")[0], name, causes)
+    return invalid(kind, version.partition("/")[0], name, causes)
 
 
 _SEPARATE_SCHEMES = ("apiextensions.k8s.io", "apiregistration.k8s.io")
@@ -435,7 +435,10 @@ def read_custom(
     """
     document, unknown = prune(target.resource, cast("Document", _go_numbers(value)), preserve_nulls=preserve_nulls)
     metadata = part(document, "metadata")
-    document["metadata"] = shape_of(_METADATA).read(document.get("metadata") or {})
+    sent = document.get("metadata")
+    if isinstance(sent, list):
+        raise DecodeError("json: cannot unmarshal array into Go value of type v1.ObjectMeta")
+    document["metadata"] = shape_of(_METADATA).read(sent or {})
     if validation == "Ignore":
         return document, []
     unknown += [f"metadata.{path}" for path in shape_of(_METADATA).unknown_fields(metadata)]

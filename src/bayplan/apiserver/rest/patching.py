@@ -41,12 +41,12 @@ from bayplan.apiserver.rest.decoding import (
     read_custom,
     read_value,
     target_of,
-    wrong_custom_type,
     yaml_of,
     yaml_warnings,
 )
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import write_options
+from bayplan.apiserver.rest.patched_kinds import custom_kind_problem, type_problem, with_custom_kind
 from bayplan.apiserver.rest.paths import check_name
 from bayplan.apiserver.rest.updates import check_place, managers_after, undeterminable_name
 from bayplan.apiserver.rest.writing import Written
@@ -114,7 +114,8 @@ def patch(backend: Backend, info: RequestInfo, request: Request) -> Written:
     if item is None:
         raise not_found(resource.name, resource.group, info.name)
     old = backend.document(resource, item)
-    new, warnings = patched(target_of(resource), old, request.body, media_type, options.validation)
+    target = target_of(resource)
+    new, warnings = patched(target, old, request.body, media_type, options.validation, info.subresource)
     warnings += drop_repeated_owners(part(new, "metadata"), when=" after mutating admission happens")
     request.warnings += warnings
     check_place(info, part(new, "metadata"))
@@ -126,7 +127,9 @@ def patch(backend: Backend, info: RequestInfo, request: Request) -> Written:
     return written
 
 
-def patched(target: Target, old: Document, body: bytes, media_type: str, validation: str) -> tuple[Document, list[str]]:
+def patched(
+    target: Target, old: Document, body: bytes, media_type: str, validation: str, subresource: str = ""
+) -> tuple[Document, list[str]]:
     """Return the patched object, decoded and with defaults, and the warnings.
 
     Args:
@@ -135,6 +138,7 @@ def patched(target: Target, old: Document, body: bytes, media_type: str, validat
         body: the patch.
         media_type: the type of the patch, except `APPLY_PATCH`.
         validation: "Ignore", "Warn" or "Strict".
+        subresource: the endpoint.
 
     Raises:
         ApiError: the patch cannot be decoded or applied, or its result does not fit the type.
@@ -157,12 +161,14 @@ def patched(target: Target, old: Document, body: bytes, media_type: str, validat
     places = raw_values.OF_TYPE.get(target.type_name)
     if places:
         value = raw_values.patched(places, value, old)
-    if not target.type_name and (value.get("apiVersion"), value.get("kind")) != (target.api_version, target.kind):
-        raise wrong_custom_type(target, value, str(part(old, "metadata").get("name") or ""))
-    problem = _type_problem(value) if target.type_name else ""
-    problem = problem or kind_problem(target, value.get("apiVersion"), value.get("kind"))
+    if target.type_name:
+        problem = type_problem(value) or kind_problem(target, value.get("apiVersion"), value.get("kind"))
+    else:
+        problem = custom_kind_problem(value, lambda: _quoted(target, whole, value, body, media_type))
     if problem:
         raise _unfit(_quoted(target, whole, value, body, media_type), problem)
+    if not target.type_name:
+        value = with_custom_kind(target, value, old, subresource)
     try:
         new, problems = _read_patched(target, value, duplicates, validation)
     except DecodeError as unreadable:
@@ -174,16 +180,6 @@ def patched(target: Target, old: Document, body: bytes, media_type: str, validat
     if problems and validation == "Strict":
         raise _unfit(_quoted(target, whole, value, body, media_type), f"strict decoding error: {', '.join(problems)}")
     return new, problems
-
-
-def _type_problem(value: Document) -> str:
-    """Return the error about an apiVersion or kind that is no string, or ""."""
-    for name in ("apiVersion", "kind"):
-        found = value.get(name)
-        if found is not None and not isinstance(found, str):
-            problem = f"json: cannot unmarshal {go_kind(found)} into Go struct field .{name} of type string"
-            return f"couldn't get version/kind; json parse error: {problem}"
-    return ""
 
 
 def _quoted(target: Target, whole: Document, value: Document, body: bytes, media_type: str) -> str:
