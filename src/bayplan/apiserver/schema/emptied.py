@@ -20,8 +20,8 @@ class Emptied(dict[str, object]):
 
 
 def has_empties(value: object) -> bool:
-    """Return whether a decoded value contains a list or map that was sent empty and that Go omits from its output."""
-    if isinstance(value, Emptied) and value.empties:
+    """Return whether a decoded value contains a list or map that was sent empty, has no default, and is not in Go's output."""
+    if isinstance(value, Emptied) and value.empties.keys() - value.keys():
         return True
     if not isinstance(value, _CONTAINERS):
         return False

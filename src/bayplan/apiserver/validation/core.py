@@ -73,9 +73,9 @@ def is_security_version(text: str) -> bool:
 
 
 def _security_labels(namespace: Document, path: str, out: Causes) -> None:
-    """Check the pod security labels, as the admission plugin PodSecurity does, unless other rules reject the labels."""
+    """Check the pod security labels, as the admission plugin PodSecurity does, unless other rules reject the namespace."""
     found = part(namespace, "metadata", "labels")
-    if check_labels(found, "metadata.labels"):
+    if out or check_labels(found, "metadata.labels"):
         return
     for mode in ("enforce", "audit", "warn"):
         label = f"pod-security.kubernetes.io/{mode}"

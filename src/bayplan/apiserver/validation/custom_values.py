@@ -57,6 +57,14 @@ def validate_custom(schema: Document, value: object, old: object = None, *, scal
         return [forbidden_value("<nil>", "checking the object against its schema takes more work than a request may")]
 
 
+def validate_default(schema: Document, value: object) -> list[Cause]:
+    """Return the errors of a default against its schema, without errors about repeated items and of CEL rules."""
+    try:
+        return _check_embedded(schema, value, "") or _check(schema, value, _ABSENT, "", _Work())
+    except WorkBudgetExceeded:
+        return [forbidden_value("<nil>", "checking the default against its schema takes more work than a request may")]
+
+
 def validate_custom_status(schema: Document, new: Document, old: Document) -> list[Cause]:
     """Return the errors of a status update, which checks only the status; messages name fields relative to it.
 

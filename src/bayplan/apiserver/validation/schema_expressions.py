@@ -53,6 +53,26 @@ def check_expressions(schema: Document, path: str, refused: Causes, out: Causes)
     check.check_total(path)
 
 
+def check_defaults(schema: Document, path: str, out: Causes) -> None:
+    """Check the defaults in a schema with valid CEL rules against these rules."""
+    if not has_rules(schema):
+        return
+    default = schema.get("default")
+    if default is not None:
+        from bayplan.apiserver.validation.schema_rules import SchemaRules  # Imports the CEL package.
+
+        whole: Document = {"type": "object", "properties": {_DEFAULT: schema}}
+        for cause in SchemaRules(whole).check({_DEFAULT: default}, None)[0]:
+            out.append(cause._replace(field=f"{path}.default{cause.field.removeprefix(_DEFAULT)}"))
+    for name in sorted(part(schema, "properties")):
+        check_defaults(part(schema, "properties", name), f"{path}.properties[{name}]", out)
+    check_defaults(part(schema, "items"), f"{path}.items", out)
+
+
+_DEFAULT = "default"
+"""The field of an object that contains only the default."""
+
+
 def _size_of_expressions(schema: Document) -> int:
     own = sum(
         len(str(rule.get(name) or "")) for rule in parts(schema, _RULES) for name in ("rule", "messageExpression")

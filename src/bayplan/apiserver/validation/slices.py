@@ -115,7 +115,8 @@ def _range(policy: Document, default: str, most: str, path: str, out: Causes) ->
     if step is None or not amount_of(str(step)).value():
         return
     size = amount_of(str(step)).value()
-    refuse(least.value() + size > limit.value(), "step", step, f"one step {step} is larger than capacity value: {most}")
+    first = least + amount_of(str(step))
+    refuse(first > limit, "step", step, f"one step {first} is larger than capacity value: {most}")
     for text in (default, high):
         if text is not None:
             detail = f"value is not a multiple of a given step ({step}) from ({low})"
