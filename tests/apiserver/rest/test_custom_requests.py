@@ -211,3 +211,31 @@ def test_the_table_of_a_custom_scale_has_other_formats() -> None:
     answer = client.get(f"{GADGETS}/g/scale", accept="application/json;as=Table;v=v1;g=meta.k8s.io")
 
     assert (answer.at("columnDefinitions.0.format"), answer.at("columnDefinitions.3.type")) == ("name", "date")
+
+
+def test_undeclared_fields_of_atomic_maps_cannot_be_applied() -> None:
+    atomic = {"type": "object", "properties": {"a": INTEGER}, "x-kubernetes-map-type": "atomic"}
+    client = make_client(inner=atomic)
+
+    answer = client.patch(f"{GADGETS}/g?fieldManager=m", gadget(inner={"b": 1}), APPLY)
+
+    assert str(answer.at("message")).endswith(".spec.inner.b: field not declared in schema")
+
+
+def test_an_object_that_does_not_fit_its_schema_has_no_managers() -> None:
+    answer = make_client().post(GADGETS, {**gadget(size=1), "status": 5})
+
+    assert (answer.status, answer.at("metadata.managedFields")) == (201, None)
+
+
+def test_errors_of_a_version_that_lacks_a_field_say_which_step_failed() -> None:
+    client = make_client({"name": "v2", "schema": {"openAPIV3Schema": schema(size=INTEGER)}}, color=INTEGER)
+    other: Document = {**gadget(size=1), "apiVersion": "example.com/v2"}
+    path = GADGETS.replace("/v1/", "/v2/")
+    assert client.patch(f"{path}/g?fieldManager=a", other, APPLY).status == 201
+
+    answer = client.patch(f"{GADGETS}/g?fieldManager=b", gadget(color=1), APPLY)
+    assert answer.at("message") == "failed to convert new object: .spec.color: field not declared in schema"
+    answer = client.patch(f"{GADGETS}/g?fieldManager=a", gadget(color=1), APPLY)
+    why = "failed to prune fields: failed to convert merged object to last applied version"
+    assert answer.at("message") == f"{why}: .spec.color: field not declared in schema"

@@ -41,6 +41,7 @@ class FieldType:
         is_map: whether the type is a map or a struct that is replaced as a whole.
         json_type: what values of a custom resource must be: ``string``, ``boolean``, ``numeric``, ``map`` or ``list``; empty
             for any value and for other kinds, whose declarations are checked.
+        content: the declarations inside an atomic map of a custom resource, which are checked, too.
     """
 
     def __init__(self, merge: Merge) -> None:
@@ -52,6 +53,7 @@ class FieldType:
         self.is_list = False
         self.is_map = False
         self.json_type = ""
+        self.content: FieldType | None = None
 
     def child(self, name: str) -> FieldType:
         """Return the type of a struct's field or of a map's value."""

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from bayplan.apiserver.fields.compare import Comparison, KeylessItemError, compare, fields_of, lists_with_empties
 from bayplan.apiserver.fields.elements import element_text
+from bayplan.apiserver.fields.field_declarations import fits_type
 from bayplan.apiserver.fields.field_set import (
     LEAF_NODE,
     Node,
@@ -277,6 +278,8 @@ def after_update(
         return {}
     if known:
         live, new = ({name: part for name, part in each.items() if name not in known} for each in (live, new))
+    if request.kind.json_type and not fits_type(request.kind, new):
+        return {}  # Upstream gives up tracking the object, as below.
     try:
         found = compare(request.kind, bare(live), bare(new))
     except KeylessItemError:
@@ -339,7 +342,11 @@ class _Changes:
     def _compare(self, api_version: str) -> Comparison | None:
         if self.request.in_version is None:
             return None
-        pair = [self.request.in_version(api_version, each) for each in self._documents]
+        pair = [self.request.in_version(api_version, self._documents[0])]
+        try:
+            pair.append(self.request.in_version(api_version, self._documents[1]))
+        except UndeclaredFieldError as problem:
+            raise UndeclaredFieldError(f"failed to convert new object: {problem}") from problem
         if pair[0] is None or pair[1] is None:
             return None
         return _filtered(compare(pair[0][0], bare(pair[0][1]), bare(pair[1][1])), self.request.reset_fields)
@@ -387,6 +394,22 @@ def _capped(managers: Managers) -> Managers:
     return merged
 
 
+def _check_last_version(request: WriteContext, last: Owned, live: Document, merged: Document) -> None:
+    """Raise if the version that a manager applied before does not declare all fields of the merged object.
+
+    Raises:
+        UndeclaredFieldError: it lacks a field.
+    """
+    if request.in_version is None or last.api_version == request.api_version:
+        return
+    request.in_version(last.api_version, live)
+    try:
+        request.in_version(last.api_version, merged)
+    except UndeclaredFieldError as problem:
+        what = "failed to prune fields: failed to convert merged object to last applied version"
+        raise UndeclaredFieldError(f"{what}: {problem}") from problem
+
+
 def apply(
     request: WriteContext, zero: Document, live: Document, config: Document, managers: Managers, *, force: bool
 ) -> tuple[Document, Managers]:
@@ -415,6 +438,8 @@ def apply(
     mine = without(fields_of(kind, config), request.reset_fields)
     managers = {**managers, who: Owned(mine, request.api_version, last.time if last else "")}
     merged = cast("Document", merge(kind, live, config))
+    if last is not None:
+        _check_last_version(request, last, live, merged)
     # Usually the configuration still contains every field that it had before, and nothing has to be removed.
     if last is not None and last.fields != difference(mine, _NEVER_OWNED) and difference(last.fields, mine):
         merged = _prune(kind, merged, managers, last.fields, request.api_version)

@@ -49,6 +49,7 @@ def _field_type(schema: Document) -> FieldType:
     if schema.get("x-kubernetes-map-type") == "atomic":
         result = _type_of(Merge.LEAF, "map")
         result.is_map = True
+        result.content = _field_type({**schema, "x-kubernetes-map-type": ""})
         return result
     if kind == "object":
         properties, embedded = part(schema, "properties"), bool(schema.get(EMBEDDED))

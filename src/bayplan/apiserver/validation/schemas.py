@@ -12,7 +12,7 @@ from bayplan.apiserver.validation.internal_json import shown_as
 from bayplan.apiserver.validation.schema_expressions import check_defaults, check_expressions
 from bayplan.base.go_regexp import RegexpError, WorkBudget, WorkBudgetExceeded
 from bayplan.base.go_text.json import json_text
-from bayplan.base.plain_data import Document, part, parts, texts
+from bayplan.base.plain_data import Document, part, parts, texts, with_sorted_keys
 from bayplan.objects.selectors import quote
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
@@ -72,12 +72,15 @@ def check_schema(schema: object, path: str, out: Causes, *, has_status: bool) ->
     out += structural
     out += refused
     if not structural:
-        before = len(out)
-        check_expressions(schema, here, refused, out)
-        if len(out) == before:
-            check_defaults(schema, here, out)
+        of_rules: Causes = []
+        check_expressions(schema, here, refused, of_rules)
+        of_defaults: Causes = []
+        if not any(_NOT_COMPILED in each.message for each in of_rules):
+            check_defaults(schema, here, of_defaults)
+        out += of_defaults or of_rules
 
 
+_NOT_COMPILED = "compilation failed"
 _UNCONVERTED = (" is not supported", "items must be a schema object and not an array")
 """Ends of the errors about parts of a schema that upstream cannot convert to a structural schema."""
 
@@ -266,7 +269,9 @@ def _defaults(schema: Document, path: str, out: Causes, *, skip_meta: bool) -> N
         schema = {**schema, "properties": {name: item for name, item in properties.items() if name not in _META}}
     if default is not None:
         if _is_unknown(schema, default):
-            out.append(invalid_value(f"{path}.default", json_text(default), "must not have unknown fields"))
+            out.append(
+                invalid_value(f"{path}.default", json_text(with_sorted_keys(default)), "must not have unknown fields")
+            )
         for cause in validate_default({**schema, "default": None}, default):
             where = f".{cause.field.lstrip('.')}" if cause.field not in ("", "<nil>") else ""
             out.append(Cause(cause.reason, cause.message, f"{path}.default{where}"))
