@@ -239,3 +239,23 @@ def test_errors_of_a_version_that_lacks_a_field_say_which_step_failed() -> None:
     answer = client.patch(f"{GADGETS}/g?fieldManager=a", gadget(color=1), APPLY)
     why = "failed to prune fields: failed to convert merged object to last applied version"
     assert answer.at("message") == f"{why}: .spec.color: field not declared in schema"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "fields"),
+    [
+        pytest.param({"a": {"b": 1}}, 5, {}, id="a number replaces a map"),
+        pytest.param(5, {"a": {"b": 1}}, {".": {}, "f:a": {".": {}, "f:b": {}}}, id="a map replaces a number"),
+    ],
+)
+def test_a_value_of_another_type_is_modified_as_a_whole(before: object, after: object, fields: Document) -> None:
+    client = make_client(any={"x-kubernetes-preserve-unknown-fields": True})
+    client.patch(f"{GADGETS}/g?fieldManager=m", gadget(any=before), APPLY)
+
+    conflicts = isinstance(after, dict)
+    path = f"{GADGETS}/g?fieldManager=n&dryRun=All"
+    assert client.patch(path, gadget(any=after), APPLY).status == (409 if conflicts else 200)
+    answer = client.patch(f"{GADGETS}/g", {"spec": {"any": after}})
+
+    (entry,) = answer.at("metadata.managedFields")  # type: ignore[misc]
+    assert entry["fieldsV1"] == {"f:spec": {"f:any": fields}}

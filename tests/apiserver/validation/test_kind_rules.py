@@ -170,3 +170,12 @@ def test_addresses_of_a_load_balancer_are_shown_once_and_sorted() -> None:
     table = client.get(f"{path}/s", accept="application/json;as=Table;v=v1;g=meta.k8s.io")
 
     assert table.at("rows.0.cells.3") == "1.1.1.1,2.2.2.2,h,9.9.9.9"
+
+
+def test_restart_rules_of_init_containers_without_a_policy_are_not_checked() -> None:
+    container = {"name": "i", "image": "i", "restartPolicyRules": [{}]}
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [_CONTAINER], "initContainers": [container]}}
+
+    found = Client().post("/api/v1/namespaces/default/pods", pod)
+
+    assert _fields(found) == ["spec.initContainers[0].restartPolicy"]

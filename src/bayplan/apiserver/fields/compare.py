@@ -154,6 +154,18 @@ def _compare_child(element: str, kind: FieldType, old: object, new: object, out:
     if kind.merge is _LEAF:
         out[1][element] = LEAF_NODE
         return
+    if (
+        kind.merge is _UNTYPED
+        and isinstance(old, dict) != isinstance(new, dict)
+        and old is not None
+        and new is not None
+    ):
+        # A map replaces another value, or the reverse: the value is modified, and the map's fields are added or removed.
+        out[1][element] = LEAF_NODE
+        inside = _inside(_UNTYPED_MAP, new if isinstance(new, dict) else old, {})
+        if inside:
+            out[0 if isinstance(new, dict) else 2][element] = inside
+        return
     kind = deduced(kind, new if new is not None else old)
     below: tuple[Node, Node, Node] = ({}, {}, {})
     if not old and new and kind.merge is not _LEAF:

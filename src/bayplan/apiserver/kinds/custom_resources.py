@@ -253,7 +253,8 @@ def _prune(schema: Document, value: object, path: str, dropped: list[str], known
                 out[name] = _embedded(name, item, here, dropped)
             elif isinstance(inner, dict):
                 found = item if item is not None or name in properties else known.of_null(inner)
-                kept = known.preserve_nulls and "default" not in inner and inner.get("type")
+                is_typed = bool(inner.get("type") or inner.get("x-kubernetes-int-or-string"))
+                kept = known.preserve_nulls and "default" not in inner and is_typed
                 if found is not None or kept or inner.get("nullable"):
                     out[name] = _prune(inner, found, here, dropped, known)
             elif inner is True or schema.get(PRESERVE) or not schema:

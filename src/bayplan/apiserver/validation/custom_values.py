@@ -242,7 +242,9 @@ def _check_object(schema: Document, value: Document, old: object, path: str, wor
     for name, item in value.items():
         inner = properties.get(name, more)
         if isinstance(inner, dict):
-            causes += _check(inner, item, before.get(name, _ABSENT), f"{path}.{name}" if path else name, work)
+            # As in upstream, the path of a map's value starts with a dot even at the root.
+            here = f"{path}.{name}" if path or name not in properties else name
+            causes += _check(inner, item, before.get(name, _ABSENT), here, work)
     names = texts(schema, "required")
     work.spend(len(names) * _COMPARISON_STEPS)
     for name in names:

@@ -53,20 +53,25 @@ def check_expressions(schema: Document, path: str, refused: Causes, out: Causes)
     check.check_total(path)
 
 
-def check_defaults(schema: Document, path: str, out: Causes) -> None:
-    """Check the defaults in a schema with valid CEL rules against these rules."""
-    if not has_rules(schema):
-        return
-    default = schema.get("default")
-    if default is not None:
-        from bayplan.apiserver.validation.schema_rules import SchemaRules  # Imports the CEL package.
+def rule_causes_of_default(schema: Document, default: object, left: list[int]) -> list[Cause]:
+    """Return the errors of a default that is valid except for the CEL rules of its schema.
 
-        whole: Document = {"type": "object", "properties": {_DEFAULT: schema}}
-        for cause in SchemaRules(whole).check({_DEFAULT: default}, None)[0]:
-            out.append(cause._replace(field=f"{path}.default{cause.field.removeprefix(_DEFAULT)}"))
-    for name in sorted(part(schema, "properties")):
-        check_defaults(part(schema, "properties", name), f"{path}.properties[{name}]", out)
-    check_defaults(part(schema, "items"), f"{path}.items", out)
+    Args:
+        schema: the schema of the default.
+        default: the default.
+        left: one number, the characters of expressions that may still be compiled for defaults. Without any left, later
+            defaults are not checked.
+    """
+    if not has_rules(schema):
+        return []
+    left[0] -= _size_of_expressions(schema)
+    if left[0] < 0:
+        return []
+    from bayplan.apiserver.validation.schema_rules import SchemaRules  # Imports the CEL package.
+
+    whole: Document = {"type": "object", "properties": {_DEFAULT: schema}}
+    found = SchemaRules(whole).check({_DEFAULT: default}, None)[0]
+    return [cause._replace(field=cause.field.removeprefix(_DEFAULT)) for cause in found]
 
 
 _DEFAULT = "default"

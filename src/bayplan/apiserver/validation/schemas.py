@@ -9,7 +9,7 @@ from bayplan.apiserver.validation.custom_values import validate_default
 from bayplan.apiserver.validation.engine import Causes, go_value, sent
 from bayplan.apiserver.validation.field_paths import normalized_path
 from bayplan.apiserver.validation.internal_json import shown_as
-from bayplan.apiserver.validation.schema_expressions import check_defaults, check_expressions
+from bayplan.apiserver.validation.schema_expressions import MAX_COMPILED, check_expressions, rule_causes_of_default
 from bayplan.base.go_regexp import RegexpError, WorkBudget, WorkBudgetExceeded
 from bayplan.base.go_text.json import json_text
 from bayplan.base.plain_data import Document, part, parts, texts, with_sorted_keys
@@ -72,15 +72,9 @@ def check_schema(schema: object, path: str, out: Causes, *, has_status: bool) ->
     out += structural
     out += refused
     if not structural:
-        of_rules: Causes = []
-        check_expressions(schema, here, refused, of_rules)
-        of_defaults: Causes = []
-        if not any(_NOT_COMPILED in each.message for each in of_rules):
-            check_defaults(schema, here, of_defaults)
-        out += of_defaults or of_rules
+        check_expressions(schema, here, refused, out)
 
 
-_NOT_COMPILED = "compilation failed"
 _UNCONVERTED = (" is not supported", "items must be a schema object and not an array")
 """Ends of the errors about parts of a schema that upstream cannot convert to a structural schema."""
 
@@ -96,7 +90,7 @@ def _structure(schema: Document, path: str) -> Causes:
     _check_declared(schema, schema, path, path, found)
     found.sort(key=lambda cause: (cause.field, cause.message))
     if not found:
-        _defaults(schema, path, found, skip_meta=True)
+        _defaults(schema, path, found, [MAX_COMPILED], skip_meta=True)
     return found
 
 
@@ -261,8 +255,16 @@ def _nested(
         out.append(forbidden_value(f"{path}.properties[metadata]", detail))
 
 
-def _defaults(schema: Document, path: str, out: Causes, *, skip_meta: bool) -> None:
-    """Report defaults that are invalid by their own schemas. `skip_meta`: whether other checks refuse defaults of metadata."""
+def _defaults(schema: Document, path: str, out: Causes, left: list[int], *, skip_meta: bool) -> None:
+    """Report defaults that are invalid by their own schemas or rules.
+
+    Args:
+        schema: the schema.
+        path: its path.
+        out: receives the errors.
+        left: see `rule_causes_of_default`.
+        skip_meta: whether other checks refuse defaults of metadata.
+    """
     default = schema.get("default")
     if skip_meta:
         properties = part(schema, "properties")
@@ -272,13 +274,15 @@ def _defaults(schema: Document, path: str, out: Causes, *, skip_meta: bool) -> N
             out.append(
                 invalid_value(f"{path}.default", json_text(with_sorted_keys(default)), "must not have unknown fields")
             )
-        for cause in validate_default({**schema, "default": None}, default):
-            where = f".{cause.field.lstrip('.')}" if cause.field not in ("", "<nil>") else ""
+        own: Document = {**schema, "default": None}
+        for cause in validate_default(own, default) or rule_causes_of_default(own, default, left):
+            where = "" if cause.field == "<nil>" else cause.field.lstrip(".")
+            where = f".{where}" if where and not where.startswith("[") else where
             out.append(Cause(cause.reason, cause.message, f"{path}.default{where}"))
     for name, inner, at in _children(schema, path):
         # As in upstream, the defaults of values of maps are not checked.
         if name != "additionalProperties":
-            _defaults(inner, at, out, skip_meta=False)
+            _defaults(inner, at, out, left, skip_meta=False)
 
 
 def _is_unknown(schema: Document, value: object) -> bool:

@@ -10,6 +10,7 @@ from bayplan.apiserver.validation.devices import list_of, qualified
 from bayplan.apiserver.validation.engine import (
     Causes,
     at_least,
+    go_value,
     immutable,
     inside,
     kind,
@@ -185,7 +186,8 @@ def _bindings(device: Document, path: str, out: Causes) -> None:
     if bool(conditions) != bool(failures):
         missing = "bindingFailureConditions" if conditions else "bindingConditions"
         given = "bindingConditions" if conditions else "bindingFailureConditions"
-        out.append(invalid_value(f"{path}.{missing}", "[]", f"{missing} are required to use {given}"))
+        shown = go_value(sent(device, missing))
+        out.append(invalid_value(f"{path}.{missing}", shown, f"{missing} are required to use {given}"))
     for name, found in (("bindingConditions", conditions), ("bindingFailureConditions", failures)):
         for index, text in enumerate(found):
             qualified_name(text, f"{path}.{name}[{index}]", out)
