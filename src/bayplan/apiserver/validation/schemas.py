@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bayplan.apiserver.model.errors import Cause, forbidden_value, invalid_value, not_supported, required
+from bayplan.apiserver.model.errors import forbidden_value, invalid_value, not_supported, required
 from bayplan.apiserver.validation.custom_values import validate_default
 from bayplan.apiserver.validation.engine import Causes, go_value, sent
 from bayplan.apiserver.validation.field_paths import normalized_path
@@ -275,10 +275,12 @@ def _defaults(schema: Document, path: str, out: Causes, left: list[int], *, skip
                 invalid_value(f"{path}.default", json_text(with_sorted_keys(default)), "must not have unknown fields")
             )
         own: Document = {**schema, "default": None}
-        for cause in validate_default(own, default) or rule_causes_of_default(own, default, left):
-            where = "" if cause.field == "<nil>" else cause.field.lstrip(".")
-            where = f".{where}" if where and not where.startswith("[") else where
-            out.append(Cause(cause.reason, cause.message, f"{path}.default{where}"))
+        causes = [
+            cause._replace(field="" if cause.field in ("", "<nil>") else f".{cause.field.lstrip('.')}")
+            for cause in validate_default(own, default)
+        ]
+        for cause in causes or rule_causes_of_default(own, default, left):
+            out.append(cause._replace(field=f"{path}.default{cause.field}"))
     for name, inner, at in _children(schema, path):
         # As in upstream, the defaults of values of maps are not checked.
         if name != "additionalProperties":
