@@ -123,14 +123,14 @@ def test_an_unknown_format_is_refused_without_details() -> None:
 )
 def test_metadata_of_another_type_cannot_be_decoded(metadata: object, problem: str) -> None:
     intro = 'Gadget in version "v1" cannot be handled as a Gadget: '
-    embedded = {"x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}
-    client = make_client(inner={"type": "object", **embedded})
+    inner: Document = {"type": "object", "x-kubernetes-embedded-resource": True}
+    client = make_client(inner={**inner, "x-kubernetes-preserve-unknown-fields": True})
 
     found = client.post(GADGETS, {**gadget(), "metadata": metadata})
     assert found.at("message") == f"{intro}{problem}"
-    inner = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
     shown = "[]" if isinstance(metadata, list) else '"x"'
-    found = client.post(GADGETS, gadget(inner=inner))
+    found = client.post(GADGETS, gadget(inner=pod))
     assert found.at("message") == f"{intro}spec.inner.metadata: Invalid value: {shown}: {problem}"
 
 
@@ -214,7 +214,7 @@ def test_the_table_of_a_custom_scale_has_other_formats() -> None:
 
 
 def test_undeclared_fields_of_atomic_maps_cannot_be_applied() -> None:
-    atomic = {"type": "object", "properties": {"a": INTEGER}, "x-kubernetes-map-type": "atomic"}
+    atomic: Document = {"type": "object", "properties": {"a": INTEGER}, "x-kubernetes-map-type": "atomic"}
     client = make_client(inner=atomic)
 
     answer = client.patch(f"{GADGETS}/g?fieldManager=m", gadget(inner={"b": 1}), APPLY)
@@ -257,5 +257,24 @@ def test_a_value_of_another_type_is_modified_as_a_whole(before: object, after: o
     assert client.patch(path, gadget(any=after), APPLY).status == (409 if conflicts else 200)
     answer = client.patch(f"{GADGETS}/g", {"spec": {"any": after}})
 
-    (entry,) = answer.at("metadata.managedFields")  # type: ignore[misc]
-    assert entry["fieldsV1"] == {"f:spec": {"f:any": fields}}
+    assert answer.at("metadata.managedFields.0.fieldsV1") == {"f:spec": {"f:any": fields}}
+
+
+def test_a_definition_with_a_name_in_use_is_not_served_until_the_name_is_free() -> None:
+    client = make_client()
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+    names = {"plural": "tools", "singular": "tool", "kind": "Gadget", "listKind": "ToolList", "shortNames": ["gadgets"]}
+    spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    client.post(DEFINITIONS, {"metadata": {"name": "tools.example.com"}, "spec": spec})
+    path = f"{DEFINITIONS}/tools.example.com"
+
+    found = client.get(path)
+    assert found.at("status.conditions.0.reason") == "KindConflict"
+    assert found.at("status.conditions.0.message") == '"Gadget" is already in use'
+    assert found.at("status.conditions.1.message") == "not all names are accepted"
+    accepted = {"plural": "tools", "singular": "tool", "kind": "", "listKind": "ToolList"}
+    assert found.at("status.acceptedNames") == accepted
+    assert client.get("/apis/example.com/v1/tools").status == 404
+    client.delete(f"{DEFINITIONS}/gadgets.example.com")
+    assert client.get("/apis/example.com/v1/tools").status == 200
+    assert client.get(path).at("status.acceptedNames") == client.get(path).at("spec.names")

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import cast
 
-from bayplan.apiserver.kinds.pod_resources import pod_amounts
 from bayplan.apiserver.schema.emptied import Emptied
+from bayplan.apiserver.validation.pod_resources import pod_amounts
 from bayplan.base.plain_data import Document
 
 _MAX_NAME_LENGTH = 255
@@ -102,9 +102,9 @@ def default_pod_resources(spec: Document) -> None:
     for name in _POD_LEVEL:
         if name in together:
             requests.setdefault(name, str(together[name]))
-    for name, amount in limits.items():
+    for name, limit in limits.items():
         if name in _POD_LEVEL or name.startswith(_HUGE_PAGES):
-            requests.setdefault(name, amount)
+            requests.setdefault(name, limit)
     resources["limits"] = limits
     if requests:
         resources["requests"] = requests

@@ -7,9 +7,9 @@ from typing import cast
 import msgspec
 
 from bayplan.apiserver.kinds.default_functions import default_pod_resources
-from bayplan.apiserver.kinds.pod_resources import amounts_of, limits_of, pod_amounts
 from bayplan.apiserver.kinds.strategy import Context
 from bayplan.apiserver.model.errors import forbidden
+from bayplan.apiserver.validation.pod_resources import amounts_of, limits_of, pod_amounts
 from bayplan.base.plain_data import Document, part, parts
 from bayplan.objects.limit_ranges import CONTAINER, Limit, claim_problems, fill_in, joined, pod_problems
 

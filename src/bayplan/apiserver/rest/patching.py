@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from typing import cast
 
 from bayplan.apiserver.codec import raw_values
@@ -164,7 +165,7 @@ def patched(
     if target.type_name:
         problem = type_problem(value) or kind_problem(target, value.get("apiVersion"), value.get("kind"))
     else:
-        problem = custom_kind_problem(value, lambda: _quoted(target, whole, value, body, media_type))
+        problem = custom_kind_problem(value, partial(_quoted, target, whole, value, body, media_type))
     if problem:
         raise _unfit(_quoted(target, whole, value, body, media_type), problem)
     if not target.type_name:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from bayplan.apiserver.kinds.pod_resources import pod_amounts
 from bayplan.apiserver.model.errors import Cause, duplicate, forbidden_value, invalid_value, required, too_long
 from bayplan.apiserver.model.object_meta import check_annotations, check_labels
 from bayplan.apiserver.schema.emptied import Emptied
@@ -27,6 +26,7 @@ from bayplan.apiserver.validation.formats import amount_of, dns_label, dns_subdo
 from bayplan.apiserver.validation.internal_json import shown_as
 from bayplan.apiserver.validation.operating_systems import operating_system
 from bayplan.apiserver.validation.pod_annotations import pod_annotations, profile_annotations
+from bayplan.apiserver.validation.pod_resources import pod_amounts
 from bayplan.apiserver.validation.resources import container_resources, is_huge_page, pod_resources
 from bayplan.apiserver.validation.security import host_users, pod_security, windows_host_process
 from bayplan.apiserver.validation.tolerations import tolerations

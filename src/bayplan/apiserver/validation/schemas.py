@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from bayplan.apiserver.model.errors import forbidden_value, invalid_value, not_supported, required
 from bayplan.apiserver.validation.custom_values import validate_default
 from bayplan.apiserver.validation.engine import Causes, go_value, sent
+from bayplan.apiserver.validation.expressions import MAX_COMPILED
 from bayplan.apiserver.validation.field_paths import normalized_path
 from bayplan.apiserver.validation.internal_json import shown_as
-from bayplan.apiserver.validation.schema_expressions import MAX_COMPILED, check_expressions, rule_causes_of_default
+from bayplan.apiserver.validation.schema_expressions import check_expressions, rule_causes_of_default
 from bayplan.base.go_regexp import RegexpError, WorkBudget, WorkBudgetExceeded
 from bayplan.base.go_text.json import json_text
 from bayplan.base.plain_data import Document, part, parts, texts, with_sorted_keys
