@@ -10,27 +10,26 @@ cdef class Sorter:
     cdef bint _was_partitioned
 
     cpdef list sort(self)
-    @cython.locals(is_balanced=bint, is_ascending=bint, was_partitioned=bint, length=Py_ssize_t, pivot=Py_ssize_t, middle=Py_ssize_t)
+    @cython.locals(is_balanced=bint, is_ascending=bint, length=Py_ssize_t, pivot=Py_ssize_t, middle=Py_ssize_t)
     cdef void _sort(self, Py_ssize_t start, Py_ssize_t end, int unbalanced_allowed) noexcept
-    @cython.locals(ranks=int64_t[::1], places=int64_t[::1], rank=int64_t, place=int64_t)
     cdef void _swap(self, Py_ssize_t left, Py_ssize_t right) noexcept
-    @cython.locals(number=Py_ssize_t)
     cdef void _insertion_sort(self, Py_ssize_t start, Py_ssize_t end) noexcept
     cdef void _sink(self, Py_ssize_t number, Py_ssize_t least) noexcept
-    @cython.locals(length=Py_ssize_t, root=Py_ssize_t, last=Py_ssize_t)
+    @cython.locals(length=Py_ssize_t, last=Py_ssize_t)
     cdef void _heap_sort(self, Py_ssize_t start, Py_ssize_t end) noexcept
-    @cython.locals(ranks=int64_t[::1], child=Py_ssize_t)
+    @cython.locals(child=Py_ssize_t)
     cdef void _sift_down(self, Py_ssize_t root, Py_ssize_t length, Py_ssize_t start) noexcept
-    @cython.locals(length=Py_ssize_t, size=uint64_t, random=uint64_t, around=Py_ssize_t, number=Py_ssize_t, other=Py_ssize_t)
+    @cython.locals(
+        length=Py_ssize_t, size=uint64_t, random=uint64_t, around=Py_ssize_t, number=Py_ssize_t, other=Py_ssize_t,
+    )
     cdef void _break_patterns(self, Py_ssize_t start, Py_ssize_t end) noexcept
     @cython.locals(quarter=Py_ssize_t, low=Py_ssize_t, middle=Py_ssize_t, high=Py_ssize_t)
     cdef Py_ssize_t _choose_pivot(self, Py_ssize_t start, Py_ssize_t end) noexcept
-    @cython.locals(ranks=int64_t[::1])
     cdef Py_ssize_t _median(self, Py_ssize_t low, Py_ssize_t middle, Py_ssize_t high) noexcept
     cdef void _reverse(self, Py_ssize_t start, Py_ssize_t end) noexcept
-    @cython.locals(ranks=int64_t[::1], number=Py_ssize_t, later=Py_ssize_t, step=int)
+    @cython.locals(number=Py_ssize_t, later=Py_ssize_t, step=int)
     cdef bint _sort_nearly_sorted(self, Py_ssize_t start, Py_ssize_t end) noexcept
-    @cython.locals(ranks=int64_t[::1], left=Py_ssize_t, right=Py_ssize_t, swaps=Py_ssize_t)
+    @cython.locals(left=Py_ssize_t, right=Py_ssize_t, swaps=Py_ssize_t)
     cdef Py_ssize_t _partition(self, Py_ssize_t start, Py_ssize_t end, Py_ssize_t pivot) noexcept
-    @cython.locals(ranks=int64_t[::1], left=Py_ssize_t, right=Py_ssize_t)
+    @cython.locals(left=Py_ssize_t, right=Py_ssize_t)
     cdef Py_ssize_t _partition_equal(self, Py_ssize_t start, Py_ssize_t end, Py_ssize_t pivot) noexcept

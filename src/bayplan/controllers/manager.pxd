@@ -17,7 +17,6 @@ cdef class ControllerManager:
 
     cpdef void follow(self, object now_ns) except *
     cpdef void close(self, object now_ns) except *
-    @cython.locals(event=ChangeEvent)
     cdef void _observe_journal(self) except *
     cdef void _observe_pod(self, object event, Pod pod) except *
     cdef void _observe(self, object event) except *

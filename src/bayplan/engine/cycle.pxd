@@ -28,10 +28,7 @@ cpdef object find_nodes_that_fit_pod(
     Plan plan, object nominated, object nominations, ScheduleResult result, NodeSampling sampling=*
 )
 
-@cython.locals(
-    state=ClusterState, nodes=Py_ssize_t, scoring=bint, wanted=Py_ssize_t, evaluated=Py_ssize_t, passes=uint8_t[::1], sample=Sample,
-    filtered=FilteredRows, profile=Profile,
-)
+@cython.locals(state=ClusterState, passes=uint8_t[::1], sample=Sample, filtered=FilteredRows, profile=Profile)
 cdef void _search_sample(
     Plan plan, object feasible, ScheduleResult result, NodeSampling sampling, Py_ssize_t count, bint may_fail
 ) except *

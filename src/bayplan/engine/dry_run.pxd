@@ -26,19 +26,17 @@ cdef class DryRun:
 
     @cython.locals(
         row=Py_ssize_t, changed=list, order=Py_ssize_t[::1], safe=Py_ssize_t[::1], violating=list,
-        known=uint8_t[::1], table=int64_t[:, ::1], safe_count=Py_ssize_t, evaluated=Py_ssize_t, visited=Py_ssize_t,
+        safe_count=Py_ssize_t, evaluated=Py_ssize_t, visited=Py_ssize_t,
     )
     cpdef object search(self, object rows, Py_ssize_t start, Py_ssize_t wanted, NominatedPods nominated, object budgets)
-    @cython.locals(order=Py_ssize_t[::1], number=Py_ssize_t, row=Py_ssize_t, found=list, infeasible=dict, of_reason=dict)
+    @cython.locals(
+        order=Py_ssize_t[::1], number=Py_ssize_t, row=Py_ssize_t, found=list, infeasible=dict, of_reason=dict,
+    )
     cpdef list _infeasible(self, object rows, Py_ssize_t start, Py_ssize_t visited)
     cdef void _dry_run_row(self, Py_ssize_t row) except *
     @cython.locals(before=PodInfo, info=PodInfo, found=list, number=Py_ssize_t)
     cdef list _potential_victims(self, Py_ssize_t row)
-    @cython.locals(
-        moves=PodMoves, nominated=list, info=PodInfo, failure=Py_ssize_t, guarded=Py_ssize_t, order=list, victims=list,
-        violating=Py_ssize_t, number=Py_ssize_t,
-    )
+    @cython.locals(moves=PodMoves, nominated=list, info=PodInfo, order=list, victims=list, violating=Py_ssize_t)
     cdef void _reprieve(self, Trial trial, Py_ssize_t row, list potential) except *
 
-@cython.locals(failure=Py_ssize_t)
 cdef Py_ssize_t _first_failure(Trial trial, Py_ssize_t row, list nominated) except -2

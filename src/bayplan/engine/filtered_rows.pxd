@@ -18,21 +18,16 @@ cdef class FilteredRows:
     cdef Py_ssize_t _node_position, _capacity
     cdef uint8_t[::1] _examined
 
-    @cython.locals(whole=bint, columns=Columns, count=Py_ssize_t)
+    @cython.locals(whole=bint, columns=Columns)
     cpdef void refresh(self, object node_names) except *
-    @cython.locals(
-        columns=Columns, feasible=uint8_t[::1], examined=uint8_t[::1], codes=uint16_t[::1],
-        row=Py_ssize_t, number=Py_ssize_t, count=Py_ssize_t, result=FilterResult,
-    )
+    @cython.locals(columns=Columns, count=Py_ssize_t, result=FilterResult)
     cdef void _combine_all(self) except *
-    @cython.locals(failing=list, place=Py_ssize_t, row=Py_ssize_t, passes=bint, result=FilterResult)
+    @cython.locals(failing=list, passes=bint, result=FilterResult)
     cdef void _combine_rows(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *
-    @cython.locals(
-        columns=Columns, failures=int64_t[::1], codes=uint16_t[::1], row=Py_ssize_t, number=Py_ssize_t, result=FilterResult,
-    )
+    @cython.locals(columns=Columns, failures=int64_t[::1], number=Py_ssize_t, result=FilterResult)
     cpdef object first_failures(self, object skipped=*)
     @cython.locals(number=Py_ssize_t, result=FilterResult)
     cpdef int64_t first_failure_at(self, Py_ssize_t row) except? -2
 
-@cython.locals(value=int64_t, length=Py_ssize_t, row=Py_ssize_t)
+@cython.locals(value=int64_t, length=Py_ssize_t)
 cpdef dict count_failures(int64_t[::1] values)

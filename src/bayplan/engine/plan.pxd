@@ -31,7 +31,7 @@ cdef class Plan:
     cdef void _choose_filters(self) except *
     cdef object _params(self, RuleResult result, dict params, object base)
     cpdef void refresh_filters(self) except *
-    @cython.locals(outcome=PreparationOutcome, count=Py_ssize_t)
+    @cython.locals(outcome=PreparationOutcome)
     cpdef void refresh_scores(self, Sample sample=*) except *
     @cython.locals(totals=Totals)
     cdef bint _choose_scores(self, PreparationOutcome outcome) except -1

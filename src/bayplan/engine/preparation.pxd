@@ -24,15 +24,14 @@ cdef class PreparedPlugins:
     cdef PreparationOutcome _outcome
     cdef Py_ssize_t _first_observer, _node_position, _writes, _counted, _run_count
 
-    @cython.locals(number=Py_ssize_t)
     cpdef void adapt(self, object specs) except *
     @cython.locals(changes=int)
     cdef int _changes(self) except -1
-    @cython.locals(changes=int, changed=Py_ssize_t, known=PreparationOutcome, outcome=PreparationOutcome)
+    @cython.locals(changed=Py_ssize_t, known=PreparationOutcome, outcome=PreparationOutcome)
     cpdef PreparationOutcome refresh(self, object argument)
-    @cython.locals(number=Py_ssize_t, reads=int)
+    @cython.locals(reads=int)
     cdef Py_ssize_t _first_changed(self, int changes, object argument) except -2
-    @cython.locals(outcome=PreparationOutcome, number=Py_ssize_t, reads=int, run_count=Py_ssize_t)
+    @cython.locals(outcome=PreparationOutcome, number=Py_ssize_t, reads=int)
     cdef PreparationOutcome _combine(self, Py_ssize_t first, int changes, object argument)
     cdef object _run(self, Py_ssize_t number, object argument)
     cdef bint _merge(self, PreparationOutcome outcome, object plugin, object answer) except -1

@@ -28,7 +28,7 @@ cdef class RuleResult:
     cdef void _use(self, object spec, object rule, object kind, object reads) except *
     @cython.locals(rule=Rule, all_rows=bint, count=Py_ssize_t)
     cpdef void refresh(self, object params, uint8_t[::1] feasible) except *
-    @cython.locals(columns=Columns, grown=bint)
+    @cython.locals(columns=Columns)
     cdef bint bind(self) except -1
     cpdef void run_changed(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *
 
@@ -38,11 +38,9 @@ cdef class FilterResult(RuleResult):
     cdef public Py_ssize_t failing
     cdef public bint has_errors
 
-    @cython.locals(codes=uint16_t[::1], failing=cython.int, found=cython.int, row=Py_ssize_t)
+    @cython.locals(failing=cython.int, found=cython.int)
     cdef void _count(self) except *
-    @cython.locals(
-        codes=uint16_t[::1], rule=FilterRule, loaded=int64_t, place=Py_ssize_t, row=Py_ssize_t, code=cython.int, before=cython.int,
-    )
+    @cython.locals(rule=FilterRule, loaded=int64_t, before=cython.int)
     cpdef void run_changed(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *
 
 cdef class ScoreResult(RuleResult):
@@ -52,10 +50,9 @@ cdef class ScoreResult(RuleResult):
 
     @cython.locals(rule=ScoreRule)
     cpdef void refresh(self, object params, uint8_t[::1] feasible) except *
-    @cython.locals(raw=int64_t[::1], rule=ScoreRule, loaded=int64_t, place=Py_ssize_t, row=Py_ssize_t)
+    @cython.locals(rule=ScoreRule, loaded=int64_t)
     cpdef void run_changed(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *
     cpdef bint is_uniform(self) except -1
-    @cython.locals(raw=int64_t[::1], alive=uint8_t[::1], seen=bint, level=int64_t, row=Py_ssize_t)
     cdef bint _has_one_value(self) except -1
 
 cdef class RuleSet:
@@ -65,7 +62,7 @@ cdef class RuleSet:
     cdef Py_ssize_t _epochs
     cdef bint _moved
 
-    @cython.locals(moved=bint, epochs=Py_ssize_t, number=Py_ssize_t, result=RuleResult)
+    @cython.locals(moved=bint, epochs=Py_ssize_t, result=RuleResult)
     cpdef bint refresh(self, uint8_t[::1] feasible) except -1
 
 cdef class RuleResults:

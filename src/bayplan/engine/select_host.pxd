@@ -11,10 +11,7 @@ cdef class Sample:
     cdef public Py_ssize_t count, start, visited
     cdef UnsortedRows _ties
 
-    @cython.locals(
-        rows=Py_ssize_t[::1], best=Py_ssize_t[::1], chosen=UnsortedRows, highest=int64_t, ties=Py_ssize_t, place=Py_ssize_t, row=Py_ssize_t,
-        value=int64_t,
-    )
+    @cython.locals(chosen=UnsortedRows, highest=int64_t, ties=Py_ssize_t)
     cpdef tuple best(self, int64_t[::1] total)
 
 cdef class NodeSampling:
@@ -26,8 +23,8 @@ cdef class NodeSampling:
 
     cpdef Py_ssize_t wanted(self, object profile_percentage, Py_ssize_t count, bint scoring) except -1
     @cython.locals(
-        count=Py_ssize_t, visits=Py_ssize_t[::1], chosen=Py_ssize_t[::1], found=Py_ssize_t, visited=Py_ssize_t,
-        place=Py_ssize_t, start=Py_ssize_t, end=Py_ssize_t, row=Py_ssize_t, sample=Sample,
+        count=Py_ssize_t, found=Py_ssize_t, visited=Py_ssize_t, place=Py_ssize_t, start=Py_ssize_t, end=Py_ssize_t,
+        sample=Sample,
     )
     cpdef Sample search(self, object order, uint8_t[::1] feasible, Py_ssize_t wanted)
     cpdef void advance(self, Py_ssize_t processed, Py_ssize_t count) except *
@@ -39,24 +36,18 @@ cdef class BestRows:
     cdef uint8_t[::1] _stale
     cdef Py_ssize_t _rows, _ties
 
-    @cython.locals(blocks=Py_ssize_t, block=Py_ssize_t)
     cpdef void begin(self, int64_t[::1] total, Py_ssize_t rows) except *
-    @cython.locals(block=Py_ssize_t)
     cpdef void update(self, Py_ssize_t row, int64_t before, int64_t after) except *
-    @cython.locals(block=Py_ssize_t, highest=int64_t, ties=Py_ssize_t)
+    @cython.locals(ties=Py_ssize_t)
     cpdef int64_t search(self) except? -2
-    @cython.locals(
-        total=int64_t[::1], best=int64_t, count=Py_ssize_t, start=Py_ssize_t, end=Py_ssize_t, row=Py_ssize_t,
-    )
+    @cython.locals(count=Py_ssize_t, start=Py_ssize_t)
     cdef void _search_block(self, Py_ssize_t block) except *
-    @cython.locals(block=Py_ssize_t, row=Py_ssize_t)
+    @cython.locals(block=Py_ssize_t)
     cdef Py_ssize_t _nth(self, Py_ssize_t number) except -1
 
 cdef class UnsortedRows:
     cdef Py_ssize_t[::1] rows
     cdef Py_ssize_t count
 
-    @cython.locals(
-        rows=Py_ssize_t[::1], low=Py_ssize_t, high=Py_ssize_t, pivot=Py_ssize_t, left=Py_ssize_t, right=Py_ssize_t, row=Py_ssize_t,
-    )
+    @cython.locals(low=Py_ssize_t, high=Py_ssize_t, left=Py_ssize_t, right=Py_ssize_t)
     cdef Py_ssize_t _nth(self, Py_ssize_t number) except -1

@@ -27,36 +27,20 @@ cdef class Totals:
     cdef bint _stale, _reads_feasible
     cdef int64_t _loaded
 
-    @cython.locals(
-        filtered=FilteredRows, flags=uint8_t[::1], whole=bint, count=Py_ssize_t,
-    )
+    @cython.locals(filtered=FilteredRows, whole=bint)
     cpdef void refresh(self, Sample sample=*) except *
     cpdef tuple best(self, Sample sample=*)
-    @cython.locals(
-        moved=bint, changed=bint, known=bint, same_nodes=bint, end=Py_ssize_t, number=Py_ssize_t, level=int64_t,
-        result=ScoreResult, rule=ScoreRule,
-    )
+    @cython.locals(moved=bint, changed=bint, same_nodes=bint, result=ScoreResult, rule=ScoreRule)
     cdef bint _rescale(self, uint8_t[::1] feasible, bint same) except -1
-    @cython.locals(
-        total=int64_t[::1], scratch=int64_t[::1], values=int64_t[::1], feasible=uint8_t[::1], row=Py_ssize_t, number=Py_ssize_t, count=Py_ssize_t,
-        result=ScoreResult, level=int64_t, weight=int64_t,
-    )
+    @cython.locals(result=ScoreResult, weight=int64_t)
     cdef void _sum_all(self) except *
-    @cython.locals(level=int64_t, number=Py_ssize_t, place=Py_ssize_t, result=ScoreResult)
+    @cython.locals(level=int64_t, result=ScoreResult)
     cdef int64_t _choose_varying(self) except? -9223372036854775807
-    @cython.locals(alive=uint8_t[::1], row=Py_ssize_t, raw=int64_t)
     cdef int64_t _normalized_level(self, ScoreResult result, object scale) except? -9223372036854775807
-    @cython.locals(
-        total=int64_t[::1], loaded=int64_t, place=Py_ssize_t, row=Py_ssize_t, after=int64_t, score=int64_t, before=int64_t, number=Py_ssize_t,
-        result=ScoreResult,
-    )
+    @cython.locals(loaded=int64_t, after=int64_t, score=int64_t, result=ScoreResult)
     cdef void _sum_rows(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *
-    @cython.locals(number=Py_ssize_t, result=ScoreResult)
+    @cython.locals(result=ScoreResult)
     cdef bint _rescales_samples(self) except -1
-    @cython.locals(marks=uint8_t[::1], rows=Py_ssize_t[::1], place=Py_ssize_t, row=Py_ssize_t)
     cdef uint8_t[::1] _mark(self, Sample sample)
-    @cython.locals(
-        rows=Py_ssize_t[::1], total=int64_t[::1], scratch=int64_t[::1], values=int64_t[::1], place=Py_ssize_t, count=Py_ssize_t,
-        number=Py_ssize_t, result=ScoreResult, level=int64_t, weight=int64_t,
-    )
+    @cython.locals(result=ScoreResult, weight=int64_t)
     cdef void _sum_sample(self, Sample sample) except *

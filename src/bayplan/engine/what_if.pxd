@@ -12,12 +12,11 @@ cdef class Trial:
     cdef list _parts
     cdef public PodMoves moves
 
-    @cython.locals(part=FilterResult, reads_pods=bint)
+    @cython.locals(part=FilterResult)
     cdef bint _reads_pods(self) except -1
 
-    @cython.locals(number=Py_ssize_t, part=FilterResult, verdict=int)
+    @cython.locals(number=Py_ssize_t, part=FilterResult)
     cpdef Py_ssize_t first_failure(self, Py_ssize_t row) except -2
-    @cython.locals(length=Py_ssize_t)
     cpdef Py_ssize_t first_failure_with(self, Py_ssize_t row, object pods) except -2
     @cython.locals(part=FilterResult)
     cpdef void close(self) except *
@@ -28,8 +27,5 @@ cdef class ChangedRows:
     cdef Py_ssize_t _own_row
     cdef object _version
 
-    @cython.locals(
-        filtered=FilteredRows, all_rows=bint, part=FilterResult, own_row=Py_ssize_t, reader=LogReader, count=Py_ssize_t,
-        rows=dict, number=Py_ssize_t, row=Py_ssize_t,
-    )
+    @cython.locals(filtered=FilteredRows, all_rows=bint, part=FilterResult, reader=LogReader, rows=dict)
     cpdef list take(self, NominatedPods nominated, object version=*)

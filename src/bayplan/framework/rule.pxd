@@ -16,7 +16,6 @@ cdef class Rule:
 
 cdef class FilterRule(Rule):
     cpdef int filter(self, Py_ssize_t row) except -1
-    @cython.locals(row=Py_ssize_t)
     cpdef void filter_all(self, uint16_t[::1] codes) except *
     @cython.locals(row=Py_ssize_t)
     cpdef void filter_rows(self, list rows, uint16_t[::1] codes) except *
@@ -27,14 +26,12 @@ cdef class ScoreRule(Rule):
 
     cpdef void prepare(self, uint8_t[::1] feasible) except *
     cpdef int64_t score(self, Py_ssize_t row) except? -9223372036854775807
-    @cython.locals(row=Py_ssize_t)
     cpdef void score_all(self, int64_t[::1] raw) except *
     @cython.locals(row=Py_ssize_t)
     cpdef void score_rows(self, list rows, int64_t[::1] raw) except *
     cpdef tuple scale(self, int64_t[::1] raw, uint8_t[::1] feasible)
     cpdef int64_t level(self, tuple scale) except? -9223372036854775807
     cpdef int64_t normalize(self, tuple scale, int64_t raw, Py_ssize_t row) except? -9223372036854775807
-    @cython.locals(row=Py_ssize_t)
     cpdef void normalize_all(self, tuple scale, int64_t[::1] raw, int64_t[::1] normalized) except *
     cpdef void normalize_rows(
         self, tuple scale, int64_t[::1] raw, Py_ssize_t[::1] rows, Py_ssize_t count, int64_t[::1] normalized

@@ -15,9 +15,9 @@ cdef class RequiredTerms(FilterRule):
     cdef list _affinity, _anti, _existing, _tables
     cdef bint _matches_itself, _first_of_group
 
-    @cython.locals(moved=bint, tables_version=Py_ssize_t, first=bint, table=DomainTable)
+    @cython.locals(tables_version=Py_ssize_t, first=bint, table=DomainTable)
     cpdef bint refresh(self) except -1
-    @cython.locals(table=DomainTable, code=Py_ssize_t)
+    @cython.locals(table=DomainTable)
     cpdef int filter(self, Py_ssize_t row) except -1
 
 cdef class WeightedTerms(ScaledScoreRule):
@@ -27,14 +27,11 @@ cdef class WeightedTerms(ScaledScoreRule):
 
     @cython.locals(moved=bint, tables_version=Py_ssize_t, table=DomainTable)
     cpdef bint refresh(self) except -1
-    @cython.locals(total=int64_t, number=Py_ssize_t, table=DomainTable, code=Py_ssize_t)
+    @cython.locals(table=DomainTable)
     cpdef int64_t score(self, Py_ssize_t row) except? -9223372036854775807
-    @cython.locals(
-        count=Py_ssize_t, row=Py_ssize_t, number=Py_ssize_t, table=DomainTable, code=Py_ssize_t, weight=int64_t,
-        codes=Py_ssize_t[::1], values=int64_t[::1],
-    )
+    @cython.locals(table=DomainTable, weight=int64_t)
     cpdef void score_all(self, int64_t[::1] raw) except *
     cpdef tuple scale(self, int64_t[::1] raw, uint8_t[::1] feasible)
     cpdef int64_t level(self, tuple scale) except? -9223372036854775807
-    @cython.locals(smallest=int64_t, largest=int64_t, share=double)
+    @cython.locals(smallest=int64_t, largest=int64_t)
     cpdef int64_t normalize(self, tuple scale, int64_t raw, Py_ssize_t row) except? -9223372036854775807

@@ -19,28 +19,19 @@ cdef class Balance(ResourceScore):
 
     cpdef void score_all(self, int64_t[::1] raw) except *
     @cython.locals(
-        columns=Columns, scratch=double[:, ::1], before=double[::1], after=double[::1], whole=double[::1], count=Py_ssize_t, start=Py_ssize_t, length=Py_ssize_t,
-        i=Py_ssize_t, seen=int64_t, half=double, other=Py_ssize_t, gap_after=double, gap_before=double, change=double,
+        columns=Columns, count=Py_ssize_t, start=Py_ssize_t, length=Py_ssize_t, i=Py_ssize_t, seen=int64_t,
+        other=Py_ssize_t,
     )
     cdef bint _score_in_doubles(self, int64_t[::1] raw) except -1
     @cython.locals(
-        resource=ScoredResource, columns=Columns, number=Py_ssize_t, request=int64_t, base=Py_ssize_t, allocatable=int64_t[::1], usage=int64_t[::1],
-        scratch=double[:, ::1], before=double[::1], after=double[::1], whole=double[::1], seen=int64_t, used=int64_t, together=int64_t, amount=double,
-        divisor=double, share=double, i=Py_ssize_t,
+        resource=ScoredResource, columns=Columns, number=Py_ssize_t, base=Py_ssize_t, seen=int64_t, used=int64_t,
+        together=int64_t, i=Py_ssize_t,
     )
     cdef int64_t _find_shares(self, Py_ssize_t place, Py_ssize_t start, Py_ssize_t length) except? -1
-    @cython.locals(
-        resource=ScoredResource, columns=Columns, counting=Py_ssize_t, place=Py_ssize_t, whole=int64_t, used=int64_t,
-        high_before=double, low_before=double, high_after=double, low_after=double, before=double, after=double,
-        change=int64_t,
-    )
+    @cython.locals(resource=ScoredResource, columns=Columns, counting=Py_ssize_t, change=int64_t)
     cpdef int64_t score(self, Py_ssize_t row) except? -9223372036854775807
-    @cython.locals(
-        resource=ScoredResource, counting=Py_ssize_t, total=double, squares=double, place=Py_ssize_t, whole=int64_t, used=int64_t, mean=double,
-        share=double,
-    )
+    @cython.locals(resource=ScoredResource, counting=Py_ssize_t, whole=int64_t)
     cdef double deviation(self, Py_ssize_t row, bint with_pod) except? -1.0
 
-@cython.locals(share=double)
 cdef inline double share_of(int64_t used, int64_t whole) noexcept
 cdef inline int64_t evenness(double deviation) noexcept

@@ -21,23 +21,15 @@ cdef class FreeResourcesRule(FilterRule):
     cdef object _seen
 
     cpdef bint refresh(self) except -1
-    @cython.locals(columns=Columns, verdict=int, place=Py_ssize_t)
+    @cython.locals(columns=Columns, verdict=int)
     cpdef int filter(self, Py_ssize_t row) except -1
-    @cython.locals(
-        columns=Columns, found=int64_t[::1], pods=int64_t[::1], allowed=int64_t[::1], start=Py_ssize_t, length=Py_ssize_t,
-        i=Py_ssize_t, place=Py_ssize_t,
-    )
+    @cython.locals(columns=Columns, start=Py_ssize_t, i=Py_ssize_t)
     cpdef void filter_all(self, uint16_t[::1] codes) except *
-    @cython.locals(
-        request=Request, columns=Columns, found=int64_t[::1], amount=int64_t, flag=int64_t, delegated=bint,
-        allocatable=int64_t[::1], used=int64_t[::1], i=Py_ssize_t,
-    )
+    @cython.locals(request=Request, columns=Columns, amount=int64_t, flag=int64_t, delegated=bint, i=Py_ssize_t)
     cdef void _add_lacking(self, Py_ssize_t place, Py_ssize_t start, Py_ssize_t length) except *
-    @cython.locals(columns=Columns, place=Py_ssize_t)
+    @cython.locals(columns=Columns)
     cdef int _number(self, Py_ssize_t row) except -1
 
-@cython.locals(allocatable=int64_t, used=int64_t)
 cdef inline int64_t flag_on_row(Columns columns, Request request, bint delegated, Py_ssize_t row) noexcept
 
-@cython.locals(verdict=int64_t)
 cdef inline int64_t insufficient_flag(int64_t amount, int64_t flag, bint delegated, int64_t allocatable, int64_t used) noexcept

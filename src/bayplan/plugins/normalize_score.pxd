@@ -11,9 +11,7 @@ cdef class ScaledScoreRule(ScoreRule):
     cdef int64_t[::1] _raw_scores, _normalized
 
     cpdef void normalize_all(self, tuple scale, int64_t[::1] raw, int64_t[::1] normalized) except *
-    @cython.locals(
-        known=int64_t[::1], scores=int64_t[::1], number=Py_ssize_t, row=Py_ssize_t, score=int64_t, place=int64_t,
-    )
+    @cython.locals(place=int64_t)
     cpdef void normalize_rows(
         self, tuple scale, int64_t[::1] raw, Py_ssize_t[::1] rows, Py_ssize_t count, int64_t[::1] normalized
     ) except *
@@ -25,5 +23,4 @@ cdef class StretchedScoreRule(ScaledScoreRule):
     @cython.locals(largest=int64_t, share=int64_t)
     cpdef int64_t normalize(self, tuple scale, int64_t raw, Py_ssize_t row) except? -9223372036854775807
 
-@cython.locals(smallest=int64_t, largest=int64_t, score=int64_t, row=Py_ssize_t)
 cpdef tuple score_range(int64_t[::1] raw, uint8_t[::1] chosen, Py_ssize_t count)

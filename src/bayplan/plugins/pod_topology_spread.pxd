@@ -11,16 +11,13 @@ cdef class HardSpread(FilterRule):
     cdef object _spread_tables
     cdef list _tables
 
-    @cython.locals(moved=bint, before=int64_t, table=ConstraintTable)
+    @cython.locals(moved=bint, table=ConstraintTable)
     cpdef bint refresh(self) except -1
     @cython.locals(table=ConstraintTable)
     cpdef void after_changes(self, object params) except *
-    @cython.locals(table=ConstraintTable, code=Py_ssize_t)
+    @cython.locals(table=ConstraintTable)
     cpdef int filter(self, Py_ssize_t row) except -1
-    @cython.locals(
-        count=Py_ssize_t, row=Py_ssize_t, table=ConstraintTable, last=Py_ssize_t, domains=Py_ssize_t[::1], verdict=uint16_t[::1],
-        code=Py_ssize_t,
-    )
+    @cython.locals(table=ConstraintTable, last=Py_ssize_t, verdict=uint16_t[::1])
     cpdef void filter_all(self, uint16_t[::1] codes) except *
 
 cdef class SoftSpread(ScoreRule):
@@ -33,38 +30,28 @@ cdef class SoftSpread(ScoreRule):
     cdef bint _some_not_scored
     cdef double[::1] _weights
 
-    @cython.locals(number=Py_ssize_t, table=ConstraintTable, size=Py_ssize_t, domains=Py_ssize_t, group=Py_ssize_t)
+    @cython.locals(table=ConstraintTable, domains=Py_ssize_t)
     cpdef void prepare(self, uint8_t[::1] feasible) except *
-    @cython.locals(
-        groups=SpreadGroups, has_feasible=uint8_t[::1], of_row=Py_ssize_t[::1], scored=uint8_t[::1], group=Py_ssize_t,
-        row=Py_ssize_t, size=Py_ssize_t,
-    )
+    @cython.locals(groups=SpreadGroups, size=Py_ssize_t)
     cdef Py_ssize_t _find_feasible_groups(self, uint8_t[::1] feasible) except -1
-    @cython.locals(
-        groups=SpreadGroups, width=Py_ssize_t, last=Py_ssize_t, flags=uint8_t[::1], count=Py_ssize_t, group=Py_ssize_t,
-        code=Py_ssize_t,
-    )
+    @cython.locals(groups=SpreadGroups, width=Py_ssize_t, last=Py_ssize_t, count=Py_ssize_t, group=Py_ssize_t)
     cdef Py_ssize_t _count_domains(self, Py_ssize_t number, ConstraintTable table) except -1
     @cython.locals(
-        groups=SpreadGroups, width=Py_ssize_t, total=double, number=Py_ssize_t, table=ConstraintTable, part=Py_ssize_t,
-        weight=double, pods=int64_t,
+        groups=SpreadGroups, width=Py_ssize_t, number=Py_ssize_t, table=ConstraintTable, part=Py_ssize_t, pods=int64_t,
     )
     cdef int64_t _weigh(self, Py_ssize_t group) except? -9223372036854775807
     cdef void _check_prepared(self) except *
     cpdef int64_t score(self, Py_ssize_t row) except? -9223372036854775807
-    @cython.locals(scores=int64_t[::1], of_row=Py_ssize_t[::1], row=Py_ssize_t)
     cpdef void score_all(self, int64_t[::1] raw) except *
-    @cython.locals(groups=SpreadGroups, smallest=int64_t, largest=int64_t, score=int64_t, seen=bint, group=Py_ssize_t, row=Py_ssize_t)
+    @cython.locals(groups=SpreadGroups)
     cpdef tuple scale(self, int64_t[::1] raw, uint8_t[::1] feasible)
     @cython.locals(not_scored=bytes)
     cpdef int64_t normalize(self, tuple scale, int64_t raw, Py_ssize_t row) except? -9223372036854775807
     @cython.locals(smallest=int64_t, largest=int64_t)
     cdef int64_t _normalize_score(self, tuple scale, int64_t raw) except? -9223372036854775807
-    @cython.locals(ignored=bint, group=Py_ssize_t)
+    @cython.locals(ignored=bint)
     cdef int64_t[::1] _normalize_groups(self, tuple scale)
-    @cython.locals(scores=int64_t[::1], of_row=Py_ssize_t[::1], row=Py_ssize_t)
     cpdef void normalize_all(self, tuple scale, int64_t[::1] raw, int64_t[::1] normalized) except *
-    @cython.locals(scores=int64_t[::1], of_row=Py_ssize_t[::1], number=Py_ssize_t)
     cpdef void normalize_rows(
         self, tuple scale, int64_t[::1] raw, Py_ssize_t[::1] rows, Py_ssize_t count, int64_t[::1] normalized
     ) except *

@@ -16,7 +16,7 @@ cdef class ResourceScore(ScoreRule):
     cdef public bint has_devices
 
     cpdef bint refresh(self) except -1
-    @cython.locals(resource=ScoredResource, own=int64_t)
+    @cython.locals(resource=ScoredResource)
     cdef int64_t allocatable(self, Py_ssize_t place, Py_ssize_t row) except? -9223372036854775807
     @cython.locals(resource=ScoredResource)
     cdef int64_t requested(self, Py_ssize_t place, Py_ssize_t row) except? -9223372036854775807

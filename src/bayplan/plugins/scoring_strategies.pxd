@@ -13,24 +13,20 @@ cdef Py_ssize_t NON_ZERO_CPU, FIRST_RESOURCE, MEMORY, CHUNK
 cdef class StrategyScore(ResourceScore):
     cdef public bint skips_zeros, rounds
 
-    @cython.locals(
-        resource=ScoredResource, columns=Columns, total=int64_t, weights=int64_t, place=Py_ssize_t, allocatable=int64_t,
-        requested=int64_t, share=int64_t,
-    )
+    @cython.locals(resource=ScoredResource, columns=Columns)
     cpdef int64_t score(self, Py_ssize_t row) except? -9223372036854775807
     cdef int64_t share(self, int64_t requested, int64_t allocatable) except? -9223372036854775807
 
 cdef class LeastAllocated(StrategyScore):
     cpdef void score_all(self, int64_t[::1] raw) except *
     @cython.locals(
-        resource=ScoredResource, columns=Columns, total=double[::1], counted=double[::1], count=Py_ssize_t, place=Py_ssize_t, start=Py_ssize_t, length=Py_ssize_t,
-        seen=int64_t, weights=double, i=Py_ssize_t,
+        resource=ScoredResource, columns=Columns, count=Py_ssize_t, place=Py_ssize_t, start=Py_ssize_t,
+        length=Py_ssize_t, seen=int64_t, i=Py_ssize_t,
     )
     cdef int64_t _score_in_doubles(self, int64_t[::1] raw) except? -1
     @cython.locals(
-        resource=ScoredResource, columns=Columns, number=Py_ssize_t, request=int64_t, allocatable=int64_t[::1], usage=int64_t[::1], total=double[::1],
-        counted=double[::1], seen=int64_t, requested=int64_t, left=int64_t, factor=double, weight=double, whole=double,
-        divisor=double, i=Py_ssize_t,
+        resource=ScoredResource, columns=Columns, number=Py_ssize_t, seen=int64_t, requested=int64_t, left=int64_t,
+        i=Py_ssize_t,
     )
     cdef int64_t _add_in_doubles(self, Py_ssize_t place, Py_ssize_t start, Py_ssize_t length) except? -1
     cdef int64_t share(self, int64_t requested, int64_t allocatable) except? -9223372036854775807
@@ -42,5 +38,5 @@ cdef class RequestedToCapacityRatio(StrategyScore):
     cdef int64_t[::1] _utilizations, _scores
 
     cdef int64_t share(self, int64_t requested, int64_t allocatable) except? -9223372036854775807
-    @cython.locals(points=Py_ssize_t, place=Py_ssize_t, start=int64_t, low=int64_t, rise=int64_t)
+    @cython.locals(points=Py_ssize_t, place=Py_ssize_t)
     cdef int64_t value_at(self, int64_t utilization) except? -9223372036854775807

@@ -21,11 +21,10 @@ cdef class ConstraintTable:
     cpdef void refresh(self) except *
     cpdef void after_changes(self) except *
     cdef void _find_domains(self) except *
-    @cython.locals(smallest=int64_t, count=int64_t, code=Py_ssize_t)
     cdef void _find_smallest(self) except *
     @cython.locals(count=int64_t)
     cdef int64_t _sum(self, Py_ssize_t code) noexcept
-    @cython.locals(moved=bint, uneven=bint, code=Py_ssize_t)
+    @cython.locals(moved=bint)
     cpdef bint mark_uneven(self) except -1
     @cython.locals(count=int64_t)
     cpdef bint is_uneven(self, Py_ssize_t code) noexcept
@@ -41,11 +40,11 @@ cdef class SpreadGroups:
     cdef list _readers
     cdef object __weakref__
 
-    @cython.locals(all_rows=bint, reader=LogReader, count=Py_ssize_t, number=Py_ssize_t, row=Py_ssize_t)
+    @cython.locals(all_rows=bint, reader=LogReader, row=Py_ssize_t)
     cpdef void refresh(self, Py_ssize_t capacity, Py_ssize_t rows) except *
-    @cython.locals(key=tuple, number=Py_ssize_t)
+    @cython.locals(key=tuple)
     cdef void _regroup(self, Py_ssize_t row) except *
-    @cython.locals(table=ConstraintTable, code=Py_ssize_t)
+    @cython.locals(table=ConstraintTable)
     cdef object _part(self, Py_ssize_t number, Py_ssize_t row)
     @cython.locals(group=Py_ssize_t, width=Py_ssize_t, size=Py_ssize_t, number=Py_ssize_t)
     cdef Py_ssize_t _add(self, tuple key) except -1

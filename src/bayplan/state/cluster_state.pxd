@@ -32,7 +32,7 @@ cdef class ClusterState:
     cpdef void _move(self, PodInfo info, Py_ssize_t row, Py_ssize_t sign) except *
     @cython.locals(nodes=dict, alike=Py_ssize_t, as_important=Py_ssize_t)
     cpdef void shift(self, PodInfo info, Py_ssize_t row, Py_ssize_t sign) except *
-    @cython.locals(info=PodInfo, row=Py_ssize_t)
+    @cython.locals(info=PodInfo)
     cpdef PodInfo remove_pod(self, object key)
     @cython.locals(before=Pod)
     cpdef void replace_pod_version(self, PodInfo info, Pod pod) except *

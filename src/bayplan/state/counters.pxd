@@ -26,9 +26,7 @@ cdef class DomainTable:
     cdef LogReader _changes
     cdef object __weakref__
 
-    @cython.locals(
-        count=Py_ssize_t, number=Py_ssize_t, change=Py_ssize_t, row=Py_ssize_t, code=Py_ssize_t, before=int64_t, after=int64_t,
-    )
+    @cython.locals(change=Py_ssize_t, before=int64_t)
     cpdef void refresh(self) except *
     cdef void _sum_up(self) except *
     cpdef bint some(self) except -1

@@ -20,5 +20,5 @@ cdef class PodMoves:
     cpdef void undo(self, Py_ssize_t length=*) except *
     cdef void _apply(self, PodInfo info, Py_ssize_t row, Py_ssize_t sign) except *
 
-@cython.locals(entries=int64_t[:, ::1], usage=int64_t[:, ::1], index=Py_ssize_t, number=Py_ssize_t, counter=Counter)
+@cython.locals(number=Py_ssize_t, counter=Counter)
 cpdef void count_pod(Columns columns, PodInfo info, Py_ssize_t row, Py_ssize_t sign) except *

@@ -7,11 +7,9 @@ cdef class RowLog:
     cdef public Py_ssize_t end
     cdef object __weakref__
 
-    @cython.locals(length=Py_ssize_t)
     cpdef void append(self, Py_ssize_t row) except *
-    @cython.locals(source=Py_ssize_t[::1], first=Py_ssize_t, number=Py_ssize_t)
+    @cython.locals(first=Py_ssize_t, number=Py_ssize_t)
     cpdef void copy_from(self, Py_ssize_t position, Py_ssize_t[::1] rows) except *
-    @cython.locals(number=Py_ssize_t)
     cpdef list since(self, Py_ssize_t position)
     cdef void _make_room(self) except *
 
@@ -21,5 +19,5 @@ cdef class LogReader:
     cdef public Py_ssize_t[::1] rows
 
     cpdef void skip(self) except *
-    @cython.locals(log=RowLog, position=Py_ssize_t, count=Py_ssize_t)
+    @cython.locals(log=RowLog, position=Py_ssize_t)
     cpdef Py_ssize_t take(self, Py_ssize_t limit) except -2

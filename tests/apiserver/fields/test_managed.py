@@ -187,17 +187,27 @@ def _never_empty(left: Node, right: Node) -> Node:
 )
 def test_entries_of_a_client_with_an_invalid_field_set_are_ignored(fields: object, want: object) -> None:
     entry = {"manager": "a", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields}
-    found = managed.decode_sent([entry])
+    found = managed.decode_sent([entry], MAP, "v1")
     assert [each.fields for each in (found or {}).values()] == ([] if want is None else [want])
 
 
 @pytest.mark.parametrize("change", [{"fieldsType": "FieldsV2"}, {"apiVersion": ""}, {"operation": "Patch"}])
 def test_entries_of_a_client_with_an_unknown_type_version_or_operation_are_ignored(change: dict[str, object]) -> None:
     entry: dict[str, object] = {"manager": "a", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1"}
-    assert managed.decode_sent([entry]) is not None
-    assert managed.decode_sent([entry | change]) is None
+    assert managed.decode_sent([entry], MAP, "v1") is not None
+    assert managed.decode_sent([entry | change], MAP, "v1") is None
 
 
 @pytest.mark.parametrize("entries", [None, "x", [1], [None], [{}]])
 def test_entries_of_a_client_that_are_no_entries_are_ignored(entries: object) -> None:
-    assert managed.decode_sent(entries) is None
+    assert managed.decode_sent(entries, MAP, "v1") is None
+
+
+@pytest.mark.parametrize(("api_version", "adjusted"), [("v1", True), ("v1beta1", False)])
+def test_entries_that_own_parts_of_a_value_that_is_replaced_as_a_whole_own_all_of_it(
+    api_version: str, adjusted: bool
+) -> None:
+    parts: Node = {"f:spec": {"f:nodeSelector": {"f:disk": {}}, "f:priority": {}}}
+    entry = {"manager": "a", "operation": "Update", "apiVersion": api_version, "fieldsType": "FieldsV1"}
+    (owned,) = (managed.decode_sent([entry | {"fieldsV1": parts}], POD, "v1") or {}).values()
+    assert owned.fields == ({"f:spec": {"f:nodeSelector": {}, "f:priority": {}}} if adjusted else parts)

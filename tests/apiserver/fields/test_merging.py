@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.apiserver.fields.field_set import Node
 from bayplan.apiserver.fields.field_type import field_type
-from bayplan.apiserver.fields.merging import merge, remove
+from bayplan.apiserver.fields.merging import merge, remove, with_whole_values
 
 SPEC = field_type("io.k8s.api.core.v1.PodSpec")
 
@@ -54,3 +54,25 @@ def test_removing_all_items_leaves_null() -> None:
     }
     gone: Node = {"f:containers": {key: {}, 'k:{"name":"d"}': {}}, "f:hostname": {}}
     assert remove(SPEC, value, gone) == {"containers": None}
+
+
+@pytest.mark.parametrize(
+    ("fields", "want"),
+    [
+        pytest.param({"f:nodeSelector": {".": {}, "f:disk": {}}}, {"f:nodeSelector": {}}, id="a map"),
+        pytest.param(
+            {"f:affinity": {"f:nodeAffinity": {"f:requiredDuringSchedulingIgnoredDuringExecution": {"f:x": {}}}}},
+            {"f:affinity": {"f:nodeAffinity": {"f:requiredDuringSchedulingIgnoredDuringExecution": {}}}},
+            id="a struct",
+        ),
+        pytest.param(
+            {"f:containers": {'k:{"name":"c"}': {".": {}, "f:command": {"i:0": {}}}}},
+            {"f:containers": {'k:{"name":"c"}': {".": {}, "f:command": {}}}},
+            id="a list in an item",
+        ),
+        pytest.param({"f:hostname": {"f:x": {}}}, {"f:hostname": {"f:x": {}}}, id="a text has no parts"),
+        pytest.param({"f:nope": {"f:x": {}}}, {"f:nope": {"f:x": {}}}, id="an unknown field"),
+    ],
+)
+def test_parts_of_values_that_are_replaced_as_a_whole_become_the_whole(fields: Node, want: Node) -> None:
+    assert with_whole_values(SPEC, fields) == want

@@ -202,12 +202,45 @@ def test_unchanged_values_are_not_validated_on_update() -> None:
         ("hexcolor", "#fff", "#ffff"),
         ("byte", "YQ==", "Y"),
         ("k8s-short-name", "a-b", "a.b"),
+        ("ipv4", "010.0.0.1", "10.0.0"),
+        ("ipv4", "::ffff:10.0.0.1", "10.0.0.1%eth0"),
+        ("cidr", "010.0.0.0/8", "10.0.0.0/255.0.0.0"),
+        ("mac", "00-1b-44-11-3a-b7-00-01", "00:1b-44:11-3a:b7"),
+        ("mac", "001b.4411.3ab7", "001b:4411:3ab7"),
+        ("hostname", "h-", "my-host"),
+        ("hostname", "a.example", "a.b"),
+        ("hostname", "ä.example", "a.example."),
+        ("duration", "3 seconds", "3 fortnights"),
+        ("email", "A B <a.b@c>", "a..b@c"),
+        ("uri", "urn:x", "//a b:x%"),
+        ("isbn", "0-306-40615-2", "0-306-40615-3"),
+        ("isbn13", "978-0306406157", "0306406152"),
+        ("creditcard", "4111 1111 1111 1111", "4111 1111 1111 1112"),
+        ("ssn", "123-45 6789", "123456789"),
+        ("rgbcolor", "rgb( 1,20,255 )", "rgb(1,20,256)"),
+        ("bsonobjectid", "507f1f77bcf86cd799439011", "507f1f77"),
         ("anything", "x", None),
     ],
 )
 def test_formats_accept_valid_values_and_reject_invalid_ones(kind: str, fits: str, not_fitting: str | None) -> None:
     assert fits_format(kind, fits)
     assert not_fitting is None or not fits_format(kind, not_fitting)
+
+
+def test_numbers_beyond_a_float32_do_not_have_the_format_float() -> None:
+    float32: Document = {"type": "number", "format": "float"}
+    assert text_of(float32, 3.5e38) == [
+        '<nil>: Invalid value: "": Checked value must be of type number with format float in x'
+    ]
+    assert text_of(float32, 3.4e38) == text_of({**float32, "format": "double"}, 3.5e38) == []
+
+
+def test_repeated_items_are_named_once() -> None:
+    found = text_of({"type": "array", "x-kubernetes-list-type": "set", "items": INT}, [1, 2, 2, 1, 1])
+    assert found == ["x[2]: Duplicate value: 2", "x[3]: Duplicate value: 1"]
+    assert text_of(KEYED, [5, {}, {}])[-1] == (
+        "x[0]: Invalid value: 5: must be an object for an array of list-type map"
+    )
 
 
 def definition() -> Document:

@@ -19,6 +19,14 @@ def _definition(schema: Document | None, more: Document | None = None, **version
     return {"metadata": {"name": "fires.e.com"}, "spec": spec}
 
 
+def _object(**properties: Document) -> Document:
+    return {"type": "object", "properties": properties}
+
+
+_PAIR: Document = {**_object(n={"type": "integer", "maximum": 5}), "required": ["n"]}
+_RULE: Document = {"rule": "self > 3", "message": "more"}
+
+
 @pytest.mark.parametrize(
     ("definition", "want"),
     [
@@ -41,6 +49,31 @@ def _definition(schema: Document | None, more: Document | None = None, **version
             _definition({"properties": {"a": {"type": "string"}}}, selectableFields=[{"jsonPath": "a"}]),
             'spec.selectableFields[0].jsonPath: Invalid value: "a": is an invalid path: expected [ or . but got: a',
             id="a path without a dot",
+        ),
+        pytest.param(
+            _definition({"properties": {"a": {"$ref": "x"}, "b": {}}}),
+            f"is invalid: {_SCHEMA}.properties[a].$ref: Forbidden: $ref is not supported",
+            id="a reference, which hides errors of the structure",
+        ),
+        pytest.param(
+            _definition({"properties": {"a": {**_PAIR, "default": {}}}}),
+            f"{_SCHEMA}.properties[a].default.n: Required value",
+            id="a default without a required field",
+        ),
+        pytest.param(
+            _definition({"properties": {"a": {**_PAIR, "default": {"n": 9}}}}),
+            f"{_SCHEMA}.properties[a].default.n: Invalid value: 9: n in body should be less than or equal to 5",
+            id="a default with a value beyond a limit",
+        ),
+        pytest.param(
+            _definition({"properties": {"a": {"type": "integer", "default": 2, "x-kubernetes-validations": [_RULE]}}}),
+            f"{_SCHEMA}.properties[a].default: Invalid value: 2: more",
+            id="a default that breaks a rule",
+        ),
+        pytest.param(
+            _definition({"properties": {"metadata": _object(name={"type": "string", "default": "x"})}}),
+            f"{_SCHEMA}.properties[metadata].properties[name].default: Forbidden: must not be set in top-level metadata",
+            id="a default in the metadata",
         ),
         pytest.param(
             _definition({"enum": [{}]}, subresources={"status": {}}),
@@ -117,3 +150,28 @@ def test_a_value_gets_all_errors_in_order(value: Document, want: list[str]) -> N
     places = [message.find(each) for each in want]
     assert places == sorted(places)
     assert -1 not in places
+
+
+def test_unchecked_defaults_are_accepted() -> None:
+    numbers: Document = {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "integer"}}
+    of_map: Document = {"type": "object", "additionalProperties": {"type": "integer", "default": "x"}}
+    definition = _definition(_object(a={**numbers, "default": [1, 1]}, b=of_map))
+
+    assert Client().post(_DEFINITIONS, definition).status == 201
+
+
+def test_selectable_fields_need_a_schema_of_their_own_version() -> None:
+    definition = _definition(_object(a={"type": "string"}), selectableFields=[{"jsonPath": ".a"}])
+    versions = definition["spec"]["versions"]  # type: ignore[index]
+    versions.append({**versions[0], "name": "v2", "storage": False, "selectableFields": []})
+
+    found = Client().post(_DEFINITIONS, definition)
+
+    why = "may only be set when `version.schema.openAPIV3Schema` is not included"
+    assert found.at("details.causes") == [
+        {
+            "reason": "FieldValueInvalid",
+            "message": f'Invalid value: "": {why}',
+            "field": "spec.versions[0].selectableFields",
+        }
+    ]

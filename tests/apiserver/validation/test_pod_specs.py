@@ -42,3 +42,32 @@ def test_a_pod_requests_at_least_what_its_containers_request(
     assert answer.status == 422
     assert isinstance(causes, list)
     assert causes[-1]["message"] == want
+
+
+def test_sidecars_count_among_the_containers_of_a_pod() -> None:
+    sidecar = {"name": "s", "image": "i", "restartPolicy": "Always", "resources": {"requests": {"cpu": "600m"}}}
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "600m"}}}
+    spec = {"containers": [container], "initContainers": [sidecar], "resources": {"requests": {"cpu": "1"}}}
+    answer = Client().call("POST", "/api/v1/namespaces/default/pods", {"metadata": {"name": "p"}, "spec": spec})
+
+    assert answer.at("details.causes.0.message") == f'Invalid value: "1": {_AGGREGATE} 1200m'
+
+
+def test_limits_of_huge_pages_default_to_the_sum_of_the_containers() -> None:
+    pages = {"hugepages-2Mi": "2Mi", "memory": "1Mi"}
+    containers = [
+        {"name": name, "image": "i", "resources": {"requests": pages, "limits": pages}} for name in ("a", "b")
+    ]
+    spec = {"containers": containers, "resources": {"requests": {"cpu": "1"}}}
+    answer = Client().call("POST", "/api/v1/namespaces/default/pods", {"metadata": {"name": "p"}, "spec": spec})
+
+    assert answer.at("spec.resources.limits") == {"hugepages-2Mi": "4Mi"}
+    assert answer.at("spec.resources.requests") == {"cpu": "1", "memory": "2Mi", "hugepages-2Mi": "4Mi"}
+
+
+def test_requests_of_a_pod_without_limits_have_no_defaults() -> None:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"memory": "1Mi"}}}
+    spec = {"containers": [container], "resources": {"requests": {"cpu": "1"}}}
+    answer = Client().call("POST", "/api/v1/namespaces/default/pods", {"metadata": {"name": "p"}, "spec": spec})
+
+    assert answer.at("spec.resources") == {"requests": {"cpu": "1"}}

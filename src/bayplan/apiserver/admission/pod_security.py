@@ -23,8 +23,8 @@ from bayplan.apiserver.admission.pod_security_checks import (
     violations,
 )
 from bayplan.apiserver.kinds.strategy import Context, Strategy
-from bayplan.apiserver.model.errors import forbidden
-from bayplan.apiserver.validation.core import SECURITY_LEVELS, is_security_version
+from bayplan.apiserver.model.errors import forbidden, invalid
+from bayplan.apiserver.validation.core import SECURITY_LEVELS, is_security_version, security_label_causes
 from bayplan.base.counted_nouns import plural
 from bayplan.base.plain_data import Document, part, parts
 
@@ -114,7 +114,7 @@ def admit_security(
     """
     table, subresource = context.resource.table, context.subresource
     if table == "namespaces":
-        return _namespace_warnings(server, new, old) if old is not None and not subresource else []
+        return _admit_namespace(server, new, old) if not subresource else []
     if table == "pods":
         if subresource not in _POD_SUBRESOURCES:
             return []
@@ -161,6 +161,18 @@ def _matters(new: Document, old: Document) -> bool:
 
 
 # --- namespaces -------------------------------------------------------------------------------------------------------
+
+
+def _admit_namespace(server: Server, new: Document, old: Document | None) -> list[str]:
+    """Check the labels of a namespace, unless an update leaves invalid ones unchanged, and return warnings.
+
+    Raises:
+        ApiError: a label is invalid.
+    """
+    causes = security_label_causes(new)
+    if causes and (old is None or causes != security_label_causes(old)):
+        raise invalid("Namespace", "", str(part(new, "metadata").get("name") or ""), causes)
+    return [] if old is None else _namespace_warnings(server, new, old)
 
 
 def _namespace_warnings(server: Server, new: Document, old: Document) -> list[str]:

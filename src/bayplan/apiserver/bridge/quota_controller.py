@@ -10,10 +10,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from bayplan.apiserver.bridge.document_controller import DocumentController
-from bayplan.apiserver.kinds.pod_resources import amounts_of, quota_of
 from bayplan.apiserver.rest.backend import decode_item
 from bayplan.apiserver.rest.quota_usage import QUOTAS, usage_of
 from bayplan.apiserver.store.item import DELETED, Item, Write
+from bayplan.apiserver.validation.pod_resources import amounts_of, quota_of
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.plain_data import part
 from bayplan.objects.resource_quotas import Usage, recount

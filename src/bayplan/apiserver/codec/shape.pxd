@@ -12,7 +12,7 @@ cdef class ScalarReader(Reader):
 cdef class ListReader(Reader):
     cdef Reader _item
     cdef object _go_type, _zero
-    @cython.locals(found=list, items=list, reader=Reader)
+    @cython.locals(found=list, reader=Reader)
     cpdef object read(self, object value, Unknown unknown=*)
 
 cdef class MapReader(Reader):

@@ -77,9 +77,9 @@ def _has_empty_items(value: object) -> bool:
 
 
 def has_empties(value: object) -> bool:
-    """Return whether a decoded value contains a list or map that was sent empty and that Go omits from its output."""
+    """Return whether a decoded value contains a list or map that was sent empty, has no default, and is not in Go's output."""
     if isinstance(value, dict):
-        if isinstance(value, Emptied) and value.empties:
+        if isinstance(value, Emptied) and value.empties.keys() - value.keys():
             return True
         for each in value.values():
             if has_empties(each):
@@ -168,6 +168,18 @@ def _compare_child(element: str, kind: FieldType, old: object, new: object, out:
         return
     if kind.merge is _LEAF:
         out[1][element] = LEAF_NODE
+        return
+    if (
+        kind.merge is _UNTYPED
+        and isinstance(old, dict) != isinstance(new, dict)
+        and old is not None
+        and new is not None
+    ):
+        # A map replaces another value, or the reverse: the value is modified, and the map's fields are added or removed.
+        out[1][element] = LEAF_NODE
+        inside = _inside(_UNTYPED_MAP, new if isinstance(new, dict) else old, {})
+        if inside:
+            out[0 if isinstance(new, dict) else 2][element] = inside
         return
     kind = deduced(kind, new if new is not None else old)
     below: tuple[Node, Node, Node] = ({}, {}, {})

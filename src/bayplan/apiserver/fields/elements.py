@@ -6,6 +6,7 @@ import json
 import re
 from math import isfinite
 
+from bayplan.apiserver.fields.field_set import LEAF_NODE, Node, children_of, is_member, make_node
 from bayplan.base.go_text.json import json_text
 
 _MAX_DIGITS = 20
@@ -57,3 +58,31 @@ def _finite(text: str) -> float:
     if not isfinite(number):
         raise ValueError(text)
     return number
+
+
+def checked_node(value: object, name: str = "") -> Node:
+    """Return a node of a field set.
+
+    As upstream, null is an empty node, the value of ``.`` is ignored, and elements of unknown types are dropped.
+
+    Raises:
+        TypeError: the value is not an object.
+        ValueError: the value of an element is malformed.
+    """
+    if value is None or name == ".":
+        return LEAF_NODE
+    if not isinstance(value, dict):
+        raise TypeError(value)
+    out: Node = {}
+    for sent, child in value.items():
+        key = element_text(sent)
+        if not key:
+            continue
+        node = checked_node(child, key)
+        other = out.get(key)
+        if other is not None:
+            # Another text of the same element, as `i:1` and `i:01`. As in upstream, the last children win.
+            children = children_of(node) or children_of(other)
+            node = make_node(is_member(other) or is_member(node), children) or LEAF_NODE
+        out[key] = node
+    return out

@@ -43,6 +43,12 @@ def configuration_problem(type_name: str, kind: FieldType, config: dict[str, obj
     return "\n  ".join(["errors:", *found])
 
 
+def fits_type(kind: FieldType, document: dict[str, object]) -> bool:
+    """Return whether a custom resource fits its type, which may have repeated items."""
+    found = _struct({"metadata": placed_fields(_WITH_METADATA)["metadata"]}, document, kind)
+    return all(": duplicate entries for key " in each for each in found)
+
+
 def _struct(fields: Mapping[str, PlacedField], value: dict[str, object], kind: FieldType) -> Problems:
     """Return the problems of an object, each starting with its path.
 
@@ -123,7 +129,7 @@ def _of_json_type(json_type: str, value: object) -> Problems:
 def _problems_of_custom_value(value: object, kind: FieldType) -> Problems:
     """Return the problems of a value in a custom resource."""
     found = _of_json_type(kind.json_type, value)
-    return found if found or not isinstance(value, dict | list) else _untyped(value, kind)
+    return found if found or not isinstance(value, dict | list) else _untyped(value, kind.content or kind)
 
 
 def _untyped(value: dict[str, object] | list[object], kind: FieldType) -> Problems:

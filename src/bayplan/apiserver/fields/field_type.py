@@ -38,8 +38,10 @@ class FieldType:
         keys: the names of the fields that identify a keyed list's items, in alphabetic order.
         key_defaults: the default values of these fields.
         is_list: whether the type is a list; a leaf that is a list is replaced as a whole.
+        is_map: whether the type is a map or a struct that is replaced as a whole.
         json_type: what values of a custom resource must be: ``string``, ``boolean``, ``numeric``, ``map`` or ``list``; empty
             for any value and for other kinds, whose declarations are checked.
+        content: the declarations inside an atomic map of a custom resource, which are checked, too.
     """
 
     def __init__(self, merge: Merge) -> None:
@@ -49,7 +51,9 @@ class FieldType:
         self.keys: tuple[str, ...] = ()
         self.key_defaults: Mapping[str, object] = {}
         self.is_list = False
+        self.is_map = False
         self.json_type = ""
+        self.content: FieldType | None = None
 
     def child(self, name: str) -> FieldType:
         """Return the type of a struct's field or of a map's value."""
@@ -65,6 +69,8 @@ class FieldType:
 _RAW_EXTENSION = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 """The type of an embedded object of any kind, which is replaced as a whole."""
 LEAF = FieldType(Merge.LEAF)
+ATOMIC_MAP = FieldType(Merge.LEAF)
+ATOMIC_MAP.is_map = True
 UNTYPED = FieldType(Merge.UNTYPED)
 
 
@@ -78,13 +84,13 @@ def _named(type_name: str, made: dict[str, FieldType]) -> FieldType:
     if type_name in made:
         return made[type_name]
     if type_name == _RAW_EXTENSION:
-        return LEAF
+        return ATOMIC_MAP
     facts = schema().types.get(type_name)
     if facts is None:
         return LEAF if type_name in ("string", "integer", "number", "boolean") else UNTYPED
     if not facts.fields:
         return UNTYPED if facts.scalar in ("object", "any") and not facts.format else LEAF
-    return LEAF if facts.map_type == "atomic" else _struct(type_name, made)
+    return ATOMIC_MAP if facts.map_type == "atomic" else _struct(type_name, made)
 
 
 def _struct(type_name: str, made: dict[str, FieldType]) -> FieldType:
@@ -101,11 +107,11 @@ def _of_field(
         if outermost and facts.map_type == "granular":
             # The field is declared granular although its type is atomic everywhere else.
             return _struct(facts.type, {})
-        return LEAF if outermost and facts.map_type == "atomic" else _named(facts.type, made)
+        return ATOMIC_MAP if outermost and facts.map_type == "atomic" else _named(facts.type, made)
     element = _of_field(facts, containers[1:], made, outermost=False)
     if containers[0] == "map":
         if outermost and facts.map_type == "atomic":
-            return LEAF
+            return ATOMIC_MAP
         result = FieldType(Merge.MAP)
         result.element = element
         return result

@@ -16,21 +16,18 @@ import msgspec
 from msgspec.structs import replace
 
 from bayplan.apiserver.fields.compare import Comparison, KeylessItemError, compare, fields_of, lists_with_empties
-from bayplan.apiserver.fields.elements import element_text
+from bayplan.apiserver.fields.elements import checked_node
+from bayplan.apiserver.fields.field_declarations import fits_type
 from bayplan.apiserver.fields.field_set import (
-    LEAF_NODE,
     Node,
-    children_of,
     difference,
     intersection,
-    is_member,
-    make_node,
     paths,
     union,
     without,
 )
 from bayplan.apiserver.fields.field_type import FieldType
-from bayplan.apiserver.fields.merging import merge, remove, with_named_fields
+from bayplan.apiserver.fields.merging import merge, remove, with_named_fields, with_whole_values
 from bayplan.base.plain_data import Document
 
 APPLY = "Apply"
@@ -174,15 +171,20 @@ def decode(entries: object) -> Managers:
     return managers
 
 
-def decode_sent(entries: object) -> Managers | None:
+def decode_sent(entries: object, kind: FieldType, api_version: str) -> Managers | None:
     """Return the managers in a list of entries from a client; None if any entry or field set is invalid.
 
     Managers without fields remain: an object with them is tracked, although they are not stored.
+
+    Args:
+        entries: the entries.
+        kind: the merge type of the object.
+        api_version: the API version of the object; the sets in it are adjusted to `kind` by `with_whole_values`.
     """
     if not isinstance(entries, list):
         return None
     try:
-        checked = [{**entry, "fieldsV1": _checked_node(entry.get("fieldsV1"))} for entry in entries]
+        checked = [{**entry, "fieldsV1": checked_node(entry.get("fieldsV1"))} for entry in entries]
     except (TypeError, ValueError, RecursionError):
         return None
     for entry in checked:
@@ -190,35 +192,10 @@ def decode_sent(entries: object) -> Managers | None:
             return None
         if entry.get("operation") not in (APPLY, UPDATE):
             return None
-    return decode(checked)
-
-
-def _checked_node(value: object, name: str = "") -> Node:
-    """Return a node of a field set.
-
-    As upstream, null is an empty node, the value of ``.`` is ignored, and elements of unknown types are dropped.
-
-    Raises:
-        TypeError: the value is not an object.
-        ValueError: the value of an element is malformed.
-    """
-    if value is None or name == ".":
-        return LEAF_NODE
-    if not isinstance(value, dict):
-        raise TypeError(value)
-    out: Node = {}
-    for sent, child in value.items():
-        key = element_text(sent)
-        if not key:
-            continue
-        node = _checked_node(child, key)
-        other = out.get(key)
-        if other is not None:
-            # Another text of the same element, as `i:1` and `i:01`. As in upstream, the last children win.
-            children = children_of(node) or children_of(other)
-            node = make_node(is_member(other) or is_member(node), children) or LEAF_NODE
-        out[key] = node
-    return out
+    return {
+        who: replace(owned, fields=with_whole_values(kind, owned.fields)) if owned.api_version == api_version else owned
+        for who, owned in decode(checked).items()
+    }
 
 
 def encode(managers: Managers) -> list[object]:
@@ -242,12 +219,7 @@ def _entry(who: Manager, owned: Owned) -> Document:
 
 
 def after_create(
-    request: WriteContext,
-    zero: Document,
-    new: Document,
-    managers: Managers,
-    *,
-    known: Mapping[str, Node] | None = None,
+    request: WriteContext, zero: Document, new: Document, managers: Managers, *, known: Mapping[str, Node] | None = None
 ) -> Managers:
     """Return the managers of a new object.
 
@@ -260,10 +232,8 @@ def after_create(
     """
     if known:
         zero, new = ({name: part for name, part in each.items() if name not in known} for each in (zero, new))
-    try:
-        found = compare(request.kind, bare(zero), bare(new))
-    except KeylessItemError:
-        # Upstream gives up tracking the object, as in `_after_changes`.
+    found = _compared(request, zero, new)
+    if found is None:
         return {}
     if known:
         found = found._replace(added={**found.added, **{f"f:{name}": node for name, node in known.items()}})
@@ -284,14 +254,23 @@ def after_update(
     """
     if not managers and not is_tracked:
         return {}
-    try:
-        found = compare(request.kind, bare(live), bare(new))
-    except KeylessItemError:
+    found = _compared(request, live, new)
+    if found is None:
         return {}
     emptied = lists_with_empties(request.kind, bare(new))
     if emptied:
         found = found._replace(modified=union(found.modified, emptied))
     return _after_changes(request, live, new, managers, found)
+
+
+def _compared(request: WriteContext, live: Document, new: Document) -> Comparison | None:
+    """Return the changes of a write, or None if upstream gives up tracking the object."""
+    if request.kind.json_type and not fits_type(request.kind, new):
+        return None
+    try:
+        return compare(request.kind, bare(live), bare(new))
+    except KeylessItemError:
+        return None
 
 
 def _after_changes(
@@ -350,7 +329,11 @@ class _Changes:
     def _compare(self, api_version: str) -> Comparison | None:
         if self.request.in_version is None:
             return None
-        pair = [self.request.in_version(api_version, each) for each in self._documents]
+        pair = [self.request.in_version(api_version, self._documents[0])]
+        try:
+            pair.append(self.request.in_version(api_version, self._documents[1]))
+        except UndeclaredFieldError as problem:
+            raise UndeclaredFieldError(f"failed to convert new object: {problem}") from problem
         if pair[0] is None or pair[1] is None:
             return None
         return _filtered(compare(pair[0][0], bare(pair[0][1]), bare(pair[1][1])), self.request.reset_fields)
@@ -398,6 +381,22 @@ def _capped(managers: Managers) -> Managers:
     return merged
 
 
+def _check_last_version(request: WriteContext, last: Owned, live: Document, merged: Document) -> None:
+    """Raise if the version that a manager applied before does not declare all fields of the merged object.
+
+    Raises:
+        UndeclaredFieldError: it lacks a field.
+    """
+    if request.in_version is None or last.api_version == request.api_version:
+        return
+    request.in_version(last.api_version, live)
+    try:
+        request.in_version(last.api_version, merged)
+    except UndeclaredFieldError as problem:
+        what = "failed to prune fields: failed to convert merged object to last applied version"
+        raise UndeclaredFieldError(f"{what}: {problem}") from problem
+
+
 def apply(
     request: WriteContext, zero: Document, live: Document, config: Document, managers: Managers, *, force: bool
 ) -> tuple[Document, Managers]:
@@ -426,6 +425,8 @@ def apply(
     mine = without(fields_of(kind, config), request.reset_fields)
     managers = {**managers, who: Owned(mine, request.api_version, last.time if last else "")}
     merged = cast("Document", merge(kind, live, config))
+    if last is not None:
+        _check_last_version(request, last, live, merged)
     # Usually the configuration still contains every field that it had before, and nothing has to be removed.
     if last is not None and last.fields != difference(mine, _NEVER_OWNED) and difference(last.fields, mine):
         merged = _prune(kind, merged, managers, last.fields, request.api_version)

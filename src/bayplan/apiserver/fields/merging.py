@@ -115,3 +115,20 @@ def with_named_fields(kind: FieldType, fields: Node) -> Node:
         member = is_member(node) or (name.startswith("f:") and kind.merge is Merge.STRUCT and field in kind.fields)
         out[name] = make_node(member, with_named_fields(inner, node)) or LEAF_NODE
     return out
+
+
+def with_whole_values(kind: FieldType, fields: Node) -> Node:
+    """Return the set, with lists and maps that are replaced as a whole as members, instead of the fields below them.
+
+    Earlier releases merged some of them field by field, so sets in objects from older clusters name these fields.
+    """
+    out: Node = {}
+    for name, node in fields.items():
+        inner = kind.child(name[2:]) if name.startswith("f:") else kind.item
+        if not node or inner.merge is Merge.UNTYPED:
+            out[name] = node
+        elif inner.merge is Merge.LEAF:
+            out[name] = LEAF_NODE if inner.is_list or inner.is_map else node
+        else:
+            out[name] = with_whole_values(inner, node)
+    return out

@@ -8,7 +8,7 @@ import json
 
 from msgspec.structs import replace
 
-from bayplan.apiserver.codec.decode_error import DecodeError
+from bayplan.apiserver.codec.decode_error import DecodeError, go_kind
 from bayplan.apiserver.codec.shape import shape_of
 from bayplan.apiserver.kinds.custom_types import OBJECT_META, PRESERVE, object_type
 from bayplan.apiserver.kinds.default_functions import stored_versions
@@ -220,10 +220,20 @@ class _Defaults:
             properties = part(schema, "properties").items()
             found = [(name, each) for name, each in properties if isinstance(each, dict) and "default" in each]
             self._known[id(schema)] = found
-        self._left -= len(found)
+        self._count(len(found))
+        return found
+
+    def of_null(self, schema: Document) -> object:
+        """Return the default that replaces a null of a list or a map, or None."""
+        if schema.get("nullable") or "default" not in schema:
+            return None
+        self._count(1)
+        return schema["default"]
+
+    def _count(self, number: int) -> None:
+        self._left -= number
         if self._left < 0:
             raise too_large(f"the schema adds more than {MAX_DEFAULTS} defaults to the object")
-        return found
 
 
 class _NoDefaults(_Defaults):
@@ -232,6 +242,10 @@ class _NoDefaults(_Defaults):
     def of(self, schema: Document) -> list[tuple[str, Document]]:
         """Return an empty list."""
         return []
+
+    def of_null(self, schema: Document) -> object:
+        """Return None."""
+        return None
 
 
 def _prune(schema: Document, value: object, path: str, dropped: list[str], known: _Defaults) -> object:
@@ -245,9 +259,11 @@ def _prune(schema: Document, value: object, path: str, dropped: list[str], known
             if embedded and name in _META_FIELDS:
                 out[name] = _embedded(name, item, here, dropped)
             elif isinstance(inner, dict):
-                kept = known.preserve_nulls and "default" not in inner
-                if item is not None or kept or inner.get("nullable") or not inner.get("type"):
-                    out[name] = _prune(inner, item, here, dropped, known)
+                found = item if item is not None or name in properties else known.of_null(inner)
+                is_typed = bool(inner.get("type") or inner.get("x-kubernetes-int-or-string"))
+                kept = known.preserve_nulls and "default" not in inner and is_typed
+                if found is not None or kept or inner.get("nullable"):
+                    out[name] = _prune(inner, found, here, dropped, known)
             elif inner is True or schema.get(PRESERVE) or not schema:
                 out[name] = item
             else:
@@ -258,7 +274,8 @@ def _prune(schema: Document, value: object, path: str, dropped: list[str], known
         return out
     if isinstance(value, list):
         items = part(schema, "items")
-        return [_prune(items, item, f"{path}[{index}]", dropped, known) for index, item in enumerate(value)]
+        found_items = [known.of_null(items) if item is None else item for item in value]
+        return [_prune(items, item, f"{path}[{index}]", dropped, known) for index, item in enumerate(found_items)]
     return value
 
 
@@ -270,8 +287,13 @@ def _embedded(name: str, value: object, path: str, dropped: list[str]) -> object
     """
     if name != "metadata" and not isinstance(value, str):
         raise DecodeError(f"{path}: Invalid value: {json.dumps(value)}: must be a string")
-    if not isinstance(value, dict):
+    if name != "metadata":
         return value
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        problem = f"json: cannot unmarshal {go_kind(value)} into Go value of type v1.ObjectMeta"
+        raise DecodeError(f"{path}: Invalid value: {json.dumps(value)}: {problem}")
     shape = shape_of(OBJECT_META)
     try:
         read = shape.read(value)

@@ -47,7 +47,10 @@ def _field_type(schema: Document) -> FieldType:
     """Return the merge type of the values that a structural schema describes."""
     kind = schema.get("type")
     if schema.get("x-kubernetes-map-type") == "atomic":
-        return _type_of(Merge.LEAF, "map")
+        result = _type_of(Merge.LEAF, "map")
+        result.is_map = True
+        result.content = _field_type({**schema, "x-kubernetes-map-type": ""})
+        return result
     if kind == "object":
         properties, embedded = part(schema, "properties"), bool(schema.get(EMBEDDED))
         result = _type_of(Merge.STRUCT if properties or embedded else Merge.MAP, "map")

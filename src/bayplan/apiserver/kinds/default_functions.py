@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import cast
 
-from bayplan.apiserver.kinds.pod_resources import pod_amounts
 from bayplan.apiserver.schema.emptied import Emptied
+from bayplan.apiserver.validation.pod_resources import pod_amounts
 from bayplan.base.plain_data import Document
 
 _MAX_NAME_LENGTH = 255
@@ -75,28 +75,37 @@ def default_pod(pod: Document) -> None:
         if spec.get("hostNetwork"):
             for port in _parts(container, "ports"):
                 port.setdefault("hostPort", port.get("containerPort"))
-    if _part(_part(spec, "resources"), "limits"):
-        default_pod_requests(spec)
+    default_pod_resources(spec)
 
 
 _POD_LEVEL = ("cpu", "memory")
+_HUGE_PAGES = "hugepages-"
 
 
-def default_pod_requests(spec: Document) -> None:
-    """Set missing pod-level requests: the sum of the containers' requests, else the pod-level limit."""
+def default_pod_resources(spec: Document) -> None:
+    """Set missing pod-level resources of a pod that has some.
+
+    Limits of huge pages without a request are the sum of the containers' limits. If there are limits, missing requests are
+    the sum of the containers' requests, else the limit.
+    """
     resources = _part(spec, "resources")
-    requests, limits = dict(_part(resources, "requests")), _part(resources, "limits")
-    containers: Document = {name: spec.get(name) for name in ("containers", "initContainers")}
-    together = {
-        name: str(amount)
-        for name, amount in pod_amounts({"spec": containers}).total("requests", overhead=False).items()
-    }
+    requests, limits = dict(_part(resources, "requests")), dict(_part(resources, "limits"))
+    if not requests and not limits:
+        return
+    containers = pod_amounts({"spec": {name: spec.get(name) for name in ("containers", "initContainers")}})
+    for name, amount in containers.total("limits", overhead=False).items():
+        if name.startswith(_HUGE_PAGES) and name not in requests:
+            limits.setdefault(name, str(amount))
+    if not limits:
+        return
+    together = containers.total("requests", overhead=False)
     for name in _POD_LEVEL:
-        if name not in requests and name in together:
-            requests[name] = together[name]
-    for name, amount in limits.items():
-        if name not in requests and (name in _POD_LEVEL or name.startswith("hugepages-")):
-            requests[name] = amount
+        if name in together:
+            requests.setdefault(name, str(together[name]))
+    for name, limit in limits.items():
+        if name in _POD_LEVEL or name.startswith(_HUGE_PAGES):
+            requests.setdefault(name, limit)
+    resources["limits"] = limits
     if requests:
         resources["requests"] = requests
 

@@ -5,27 +5,93 @@ Source: the controllers status and finalizer of apiextensions-apiserver, v1.36.3
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from bayplan.apiserver.kinds.conditions import with_condition
 from bayplan.apiserver.kinds.default_functions import stored_versions
 from bayplan.base.plain_data import Document, part, parts, texts
+from bayplan.objects.selectors import quote
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 """Finalizer of a deleted definition, which stays until its objects are gone."""
 
 
-def accepted_status(definition: Document, now: str) -> Document | None:
-    """Return the status of a definition whose names are accepted, or None if they have been accepted."""
-    status, names = part(definition, "status"), dict(part(definition, "spec", "names"))
-    if any(each.get("type") == "Established" for each in parts(status, "conditions")):
-        return {**status, "acceptedNames": names} if status.get("acceptedNames") != names else None
-    return {
-        "conditions": [
-            _condition("NamesAccepted", "NoConflicts", "no conflicts found", now),
-            _condition("Established", "InitialNamesAccepted", "the initial names have been accepted", now),
-        ],
-        "acceptedNames": names,
-        "storedVersions": texts(status, "storedVersions") or stored_versions(definition),
-    }
+def accepted_status(definition: Document, now: str, others: Iterable[Document]) -> Document | None:
+    """Return the status of a definition after its names were compared with accepted names, or None if it does not change.
+
+    Args:
+        definition: the definition.
+        now: the current time.
+        others: the other definitions of its group. A name that one of them has is not accepted.
+    """
+    status, wanted = part(definition, "status"), part(definition, "spec", "names")
+    accepted, conflict = _accepted_names(part(status, "acceptedNames"), wanted, others)
+    if conflict is None:
+        names_accepted = _condition("NamesAccepted", "NoConflicts", "no conflicts found", now)
+    else:
+        names_accepted = {**_condition("NamesAccepted", *conflict, now), "status": "False"}
+    before: Document = {str(each.get("type")): each for each in parts(status, "conditions")}
+    established = before.get("Established")
+    if not isinstance(established, dict) or (conflict is None and established.get("status") != "True"):
+        established = _condition("Established", "InitialNamesAccepted", "the initial names have been accepted", now)
+        if conflict is not None:
+            established = {
+                **_condition("Established", "NotAccepted", "not all names are accepted", now),
+                "status": "False",
+            }
+    changed = [each for each in (names_accepted, established) if not _is_same(part(before, str(each["type"])), each)]
+    if not changed and part(status, "acceptedNames") == accepted:
+        return None
+    for each in changed:
+        status = with_condition(status, each)
+    stored = texts(status, "storedVersions") or stored_versions(definition)
+    return {**status, "acceptedNames": accepted, "storedVersions": stored}
+
+
+def is_established(definition: Document) -> bool:
+    """Return whether the resources of a definition are served: all its names were accepted once."""
+    conditions = parts(part(definition, "status"), "conditions")
+    return any(each.get("type") == "Established" and each.get("status") == "True" for each in conditions)
+
+
+_SINGLE_NAMES = (("plural", "Plural"), ("singular", "Singular"), ("kind", "Kind"), ("listKind", "ListKind"))
+
+
+def _accepted_names(
+    before: Document, wanted: Document, others: Iterable[Document]
+) -> tuple[Document, tuple[str, str] | None]:
+    """Return the accepted names, and the reason and message of the last conflict, or None if there is none."""
+    resources, kinds = set[object](), set[object]()
+    for each in others:
+        names = part(each, "status", "acceptedNames")
+        resources |= {names.get("plural"), names.get("singular"), *texts(names, "shortNames")}
+        kinds |= {names.get("kind"), names.get("listKind")}
+    accepted, conflict = {**before}, None
+    for name, shown in _SINGLE_NAMES:
+        found = wanted.get(name) or ""
+        if found != (before.get(name) or "") and found in (resources if name in ("plural", "singular") else kinds):
+            conflict = f"{shown}Conflict", f"{quote(str(found))} is already in use"
+        elif found:
+            accepted[name] = found
+        if name == "singular":
+            short = texts(wanted, "shortNames")
+            taken = [each for each in short if each not in texts(before, "shortNames") and each in resources]
+            if taken:
+                problems = [f"{quote(each)} is already in use" for each in taken]
+                text = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
+                conflict = "ShortNamesConflict", text
+            else:
+                accepted = _with_texts(accepted, "shortNames", short)
+    return _with_texts(accepted, "categories", texts(wanted, "categories")), conflict
+
+
+def _with_texts(names: Document, name: str, found: list[str]) -> Document:
+    without = {key: item for key, item in names.items() if key != name}
+    return {**without, name: found} if found else without
+
+
+def _is_same(before: Document, condition: Document) -> bool:
+    return all(before.get(name) == condition[name] for name in ("status", "reason", "message"))
 
 
 def terminating(definition: Document, now: str) -> Document:

@@ -6,10 +6,10 @@ from typing import cast
 
 import msgspec
 
-from bayplan.apiserver.kinds.default_functions import default_pod_requests
-from bayplan.apiserver.kinds.pod_resources import amounts_of, limits_of, pod_amounts
+from bayplan.apiserver.kinds.default_functions import default_pod_resources
 from bayplan.apiserver.kinds.strategy import Context
 from bayplan.apiserver.model.errors import forbidden
+from bayplan.apiserver.validation.pod_resources import amounts_of, limits_of, pod_amounts
 from bayplan.base.plain_data import Document, part, parts
 from bayplan.objects.limit_ranges import CONTAINER, Limit, claim_problems, fill_in, joined, pod_problems
 
@@ -47,8 +47,7 @@ def admit_limits(context: Context, pod: Document) -> None:
                 added = {name: str(amount) for name, amount in amounts.items() if name not in given}
                 if added:
                     resources[kind] = {**given, **added}
-    if spec.get("resources") is not None:
-        default_pod_requests(spec)
+    default_pod_resources(spec)
     metadata = cast("Document", pod.setdefault("metadata", {}))
     metadata["annotations"] = {**part(metadata, "annotations"), _ANNOTATION: filled.notes}
 

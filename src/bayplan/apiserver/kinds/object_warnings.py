@@ -87,6 +87,8 @@ def object_warnings(table: str, document: Document, before: Document | None) -> 
     if before is not None and table == "discovery.k8s.io/endpointslices":
         return list(_endpoint_addresses(document))
     found = list(_OF_KIND[table](document)) if table in _OF_KIND else []
+    if before is not None and table == "replicationcontrollers":
+        document = before  # Upstream confuses both templates.
     path = _TEMPLATES.get(table)
     if path is None:
         return found

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import cast
 
-from bayplan.apiserver.kinds.pod_resources import quality_of_service
 from bayplan.apiserver.kinds.strategy import copy_part
 from bayplan.apiserver.model.errors import Cause, forbidden_value, invalid_value
 from bayplan.apiserver.validation.internal_json import difference
 from bayplan.apiserver.validation.pod_annotations import MIRROR
+from bayplan.apiserver.validation.pod_resources import quality_of_service
 from bayplan.apiserver.validation.pod_specs import check_pod_spec
 from bayplan.apiserver.validation.pods import check_pod_metadata_and_spec
 from bayplan.base.plain_data import Document, part, parts

@@ -15,7 +15,6 @@ from bayplan.apiserver.kinds.pod_admission import (
     admit_topology,
     check_overhead,
 )
-from bayplan.apiserver.kinds.pod_resources import quality_of_service
 from bayplan.apiserver.kinds.pod_subresources import (
     EPHEMERAL,
     RESIZE,
@@ -29,6 +28,7 @@ from bayplan.apiserver.kinds.spec_cache import CachedSpec
 from bayplan.apiserver.kinds.strategy import Context, Strategy, copy_part, raise_generation
 from bayplan.apiserver.model.errors import Cause, forbidden
 from bayplan.apiserver.model.resources import Resource
+from bayplan.apiserver.validation.pod_resources import quality_of_service
 from bayplan.apiserver.validation.pod_specs import check_node_name
 from bayplan.base.plain_data import Document, part, parts
 from bayplan.objects.selectors import quote

@@ -15,6 +15,7 @@ class BudgetStrategy(Strategy):
     counts_generations = True
     unconditional_update = False
     name_check = "path"
+    checks_own_metadata = True  # Its rules check the spec only.
 
 
 class PriorityClassStrategy(Strategy):

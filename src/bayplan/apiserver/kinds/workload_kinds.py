@@ -8,6 +8,7 @@ from bayplan.apiserver.fields.field_set import Node
 from bayplan.apiserver.kinds.default_functions import TEMPLATE_GENERATION
 from bayplan.apiserver.kinds.strategy import Context, Strategy
 from bayplan.base.plain_data import Document, part
+from bayplan.objects.names import check_label_value
 
 
 class WorkloadStrategy(Strategy):
@@ -69,11 +70,7 @@ class ControllerStrategy(WorkloadStrategy):
     orphans_by_default = True
 
     def __init__(self) -> None:
-        super().__init__("long")
-
-
-_MAX_LABEL = 63
-"""Most bytes of the value of a label."""
+        super().__init__("class")
 
 
 class JobStrategy(WorkloadStrategy):
@@ -101,8 +98,8 @@ class JobStrategy(WorkloadStrategy):
         # A Job without labels gets the labels of its pods, including the generated labels.
         shared = not own or own is labels
         inner["labels"] = {**generated, **labels}
-        # If the template has no labels of its own, upstream copies them after the validation, which refuses long names.
-        if shared and (labels or len(str(name)) <= _MAX_LABEL):
+        # If the template has no labels of its own, upstream copies them after the validation, which refuses invalid values.
+        if shared and (labels or not check_label_value(str(name))):
             metadata["labels"] = dict(part(inner, "labels"))
         selector = spec["selector"] = dict(part(spec, "selector"))
         name_of_uid = "batch.kubernetes.io/controller-uid"

@@ -73,7 +73,9 @@ def _merge_map(facts: TypeFacts, original: Document, patch: Document) -> Documen
             if value is None:
                 out.pop(key, None)
             elif isinstance(out.get(key), list) and isinstance(value, list):
-                out[key] = _without(cast("list[object]", out[key]), value)
+                before = cast("list[object]", out[key])
+                _check_types(before, value)
+                out[key] = _without(before, value)
     return _merge_fields(facts, out, fields)
 
 

@@ -384,7 +384,8 @@ class Api:
         scaled = scaling.read_scale(self.backend, info) if is_read else scaling.write_scale(self.backend, info, request)
         if form.kind == "Table":
             include = rendering.included(request.query, form)
-            scaled = scale_table(scaled, form.version, include, self.backend.clock())
+            custom = info.resource.custom is not None
+            scaled = scale_table(scaled, form.version, include, self.backend.clock(), custom=custom)
         elif form.kind:
             scaled = rendering.metadata_only(scaled, form.version)
         return self._respond(200, scaled, form, request.warnings)

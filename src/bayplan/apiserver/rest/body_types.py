@@ -95,7 +95,7 @@ def wrong_custom_type(target: Target, value: Document, name: str) -> ApiError:
         for field, found, wanted in (("kind", kind, target.kind), ("apiVersion", version, target.api_version))
         if found != wanted
     ]
-    return invalid(kind, target.api_version.partition("/")[0], name, causes)
+    return invalid(kind, version.partition("/")[0], name, causes)
 
 
 _SEPARATE_SCHEMES = ("apiextensions.k8s.io", "apiregistration.k8s.io")

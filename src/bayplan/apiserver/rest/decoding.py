@@ -327,7 +327,10 @@ def read_custom(
     """
     document, unknown = prune(target.resource, cast("Document", _go_numbers(value)), preserve_nulls=preserve_nulls)
     metadata = part(document, "metadata")
-    document["metadata"] = shape_of(_METADATA).read(document.get("metadata") or {})
+    sent = document.get("metadata")
+    if isinstance(sent, list):
+        raise DecodeError("json: cannot unmarshal array into Go value of type v1.ObjectMeta")
+    document["metadata"] = shape_of(_METADATA).read(sent or {})
     if validation == "Ignore":
         return document, []
     unknown += [f"metadata.{path}" for path in shape_of(_METADATA).unknown_fields(metadata)]

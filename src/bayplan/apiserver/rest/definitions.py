@@ -19,19 +19,36 @@ def serve_stored_definitions(backend: Backend) -> None:
         if resource.custom is not None and f"{resource.name}.{resource.group}" not in stored:
             backend.registry.remove_custom(resource.group, resource.version, resource.name)
     for item in stored.values():
-        backend.serve_custom(decode_item(item))
+        definition = decode_item(item)
+        if definition_status.is_established(definition):
+            backend.serve_custom(definition)
 
 
 def refresh_definition(backend: Backend, resource: Resource, write: Write) -> None:
     """Serve the custom resources of a written definition, or stop serving those of a deleted one."""
-    if write.type == DELETED:
-        backend.stop_custom(decode_item(write.new))
-        return
     definition = decode_item(write.new)
-    backend.serve_custom(definition)
-    status = definition_status.accepted_status(definition, backend.now())
+    if write.type != DELETED:
+        _accept_names(backend, resource, definition)
+        return
+    backend.stop_custom(definition)
+    for other in _others(backend, definition):
+        _accept_names(backend, resource, other)
+
+
+def _accept_names(backend: Backend, resource: Resource, definition: Document) -> None:
+    """Serve the custom resources of a definition if its names are accepted, and store the new status."""
+    status = definition_status.accepted_status(definition, backend.now(), _others(backend, definition))
+    if definition_status.is_established(definition if status is None else {"status": status}):
+        backend.serve_custom(definition)
     if status is not None and not part(definition, "metadata").get("deletionTimestamp"):
         backend.put(resource, backend.with_status(resource, definition, status))
+
+
+def _others(backend: Backend, definition: Document) -> list[Document]:
+    """Return the other definitions of a definition's group."""
+    name, group = part(definition, "metadata").get("name"), part(definition, "spec").get("group")
+    stored = [decode_item(item) for item in backend.store.between(custom_resources.DEFINITIONS) if item.name != name]
+    return [each for each in stored if part(each, "spec").get("group") == group]
 
 
 def end_definition(backend: Backend, resource: Resource, write: Write) -> None:

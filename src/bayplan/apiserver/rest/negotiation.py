@@ -111,7 +111,8 @@ def negotiate(
     if not accept or accept == "*/*" or accept == JSON:
         return Form(JSON, pretty=pretty) if pretty else PLAIN
     clauses = parse_accept(accept)
-    if not any(clause.media_type in ("*/*", *OBJECT_TYPES) for clause in clauses):
+    # The framework refuses other types first, which does not serve custom objects.
+    if not untyped and not any(clause.media_type in ("*/*", *OBJECT_TYPES) for clause in clauses):
         offered: tuple[str, ...] = (*OBJECT_TYPES, *_STREAM_TYPES) if is_list else OBJECT_TYPES
         text = f"406: Not Acceptable\n\nAvailable representations: {', '.join(offered)}"
         raise ApiError(406, text, details={})

@@ -26,10 +26,11 @@ from bayplan.apiserver.patches.strategic import StrategicPatchError, strategic_m
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.applying import apply, read_wrapped
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.body_types import Target, kind_problem, of_version, target_of, wrong_custom_type
+from bayplan.apiserver.rest.body_types import Target, kind_problem, of_version, target_of
 from bayplan.apiserver.rest.decoding import read_value
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import write_options
+from bayplan.apiserver.rest.patched_kinds import custom_kind_problem, type_problem, with_custom_kind
 from bayplan.apiserver.rest.paths import check_name
 from bayplan.apiserver.rest.updates import check_place, managers_after
 from bayplan.apiserver.rest.writing import Written
@@ -91,7 +92,8 @@ def patch(backend: Backend, info: RequestInfo, request: Request) -> Written:
     if item is None:
         raise not_found(resource.name, resource.group, info.name)
     old = backend.document(resource, item)
-    new, warnings = patched(target_of(resource), old, request.body, media_type, options.validation)
+    target = target_of(resource)
+    new, warnings = patched(target, old, request.body, media_type, options.validation, info.subresource)
     warnings += drop_repeated_owners(part(new, "metadata"), when=" after mutating admission happens")
     request.warnings += warnings
     check_place(info, part(new, "metadata"))
@@ -103,7 +105,9 @@ def patch(backend: Backend, info: RequestInfo, request: Request) -> Written:
     return written
 
 
-def patched(target: Target, old: Document, body: bytes, media_type: str, validation: str) -> tuple[Document, list[str]]:
+def patched(
+    target: Target, old: Document, body: bytes, media_type: str, validation: str, subresource: str = ""
+) -> tuple[Document, list[str]]:
     """Return the patched object, decoded and with defaults, and the warnings.
 
     Args:
@@ -112,6 +116,7 @@ def patched(target: Target, old: Document, body: bytes, media_type: str, validat
         body: the patch.
         media_type: the type of the patch, except `APPLY_PATCH`.
         validation: "Ignore", "Warn" or "Strict".
+        subresource: the endpoint.
 
     Raises:
         ApiError: the patch cannot be decoded or applied, or its result does not fit the type.
@@ -130,12 +135,14 @@ def patched(target: Target, old: Document, body: bytes, media_type: str, validat
     def unfit(why: str) -> ApiError:
         return _unfit(shown(ordered()), why)
 
-    if not target.type_name and (value.get("apiVersion"), value.get("kind")) != (target.api_version, target.kind):
-        raise wrong_custom_type(target, value, str(part(old, "metadata").get("name") or ""))
-    problem = _type_problem(value) if target.type_name else ""
-    problem = problem or kind_problem(target, value.get("apiVersion"), value.get("kind"))
+    if target.type_name:
+        problem = type_problem(value) or kind_problem(target, value.get("apiVersion"), value.get("kind"))
+    else:
+        problem = custom_kind_problem(value, lambda: shown(ordered()))
     if problem:
         raise unfit(problem)
+    if not target.type_name:
+        value = with_custom_kind(target, value, old, subresource)
     try:
         new, problems = _read_patched(target, value, duplicates, validation)
     except DecodeError as unreadable:
@@ -165,16 +172,6 @@ def _changed(whole: Document, body: bytes, media_type: str) -> tuple[Document, l
         raise ApiError(422, _REJECTED, details={})
     # Upstream's patch library sorts the fields of an object, and error messages show them.
     return dict(sorted(value.items())), duplicates
-
-
-def _type_problem(value: Document) -> str:
-    """Return the error about an apiVersion or kind that is no string, or ""."""
-    for name in ("apiVersion", "kind"):
-        found = value.get(name)
-        if found is not None and not isinstance(found, str):
-            problem = f"json: cannot unmarshal {go_kind(found)} into Go struct field .{name} of type string"
-            return f"couldn't get version/kind; json parse error: {problem}"
-    return ""
 
 
 def _opened(target: Target, whole: Document, value: Document, body: bytes, media_type: str) -> Document:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.model.errors import bad_request, method_not_allowed, no_such_path, not_found
+from bayplan.apiserver.model.errors import (
+    ApiError,
+    bad_request,
+    method_not_allowed,
+    no_such_path,
+    not_found,
+    object_details,
+)
 from bayplan.apiserver.model.requests import RequestInfo
 from bayplan.apiserver.model.resources import Resource, ResourceRegistry
 from bayplan.apiserver.rest.messages import Request
@@ -13,6 +20,7 @@ _VERBS = {
     ("GET", True): "get", ("PUT", True): "update", ("PATCH", True): "patch", ("DELETE", True): "delete",
     ("POST", False): "create", ("GET", False): "list", ("DELETE", False): "deletecollection",
 }  # fmt: skip
+_CUSTOM_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 
 
 OF_RUNNING_PODS = frozenset(("log", "exec", "attach", "portforward", "proxy"))
@@ -73,15 +81,39 @@ def resolve(registry: ResourceRegistry, request: Request, group: str, version: s
         raise no_such_path()
     if resource.namespaced and not namespace and (name or "list" not in resource.facts.verbs):
         raise no_such_path()
-    if resource.custom is not None and resource.namespaced and not namespace and request.method != "GET":
+    is_read = request.method in ("GET", "HEAD")
+    if resource.custom is not None and resource.namespaced and not namespace and not is_read:
         raise no_such_path()
     if is_nameless:
         _verb(request, resource, namespace, "name", subresource)
         raise bad_request("name must be provided")
     if watched and request.method != "GET":
         raise method_not_allowed()
+    if resource.custom is not None and not watched:
+        return _of_custom(request, resource, namespace, name, subresource)
     verb = "watch" if watched else _verb(request, resource, namespace, name, subresource)
     return RequestInfo(verb, resource, namespace, name, subresource)
+
+
+def _of_custom(request: Request, resource: Resource, namespace: str, name: str, subresource: str) -> RequestInfo:
+    """Return the verb and names of a request for a custom resource.
+
+    Upstream has no routes for custom resources: the method alone determines the verb, and a create ignores the name.
+
+    Raises:
+        ApiError: the name is missing, or the verb is not supported.
+    """
+    method = "GET" if request.method == "HEAD" else request.method
+    verb = _CUSTOM_VERBS.get(method) or _VERBS.get((method, bool(name)), "")
+    if not verb or (subresource and verb in ("create", "delete")):
+        where = f"{resource.name}.{resource.group}"
+        text = f"{verb} is not supported on resources of kind {quote(where)}"
+        raise ApiError(405, text, details=object_details("", resource.group, resource.name))
+    if verb in ("update", "patch") and not name:
+        raise bad_request("name must be provided")
+    if verb == "list" and read_bool(request.query, "watch"):
+        verb = "watch"
+    return RequestInfo(verb, resource, namespace, "" if verb == "create" else name, subresource)
 
 
 def is_long_running(request: Request, rest: list[str]) -> bool:

@@ -18,7 +18,6 @@ from bayplan.apiserver.codec.decode_error import DecodeError
 from bayplan.apiserver.codec.shape import Unknown, shape_of
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.kinds.default_functions import default_pod
-from bayplan.apiserver.kinds.pod_resources import quality_of_service
 from bayplan.apiserver.kinds.pod_warnings import resource_warnings
 from bayplan.apiserver.kinds.spec_cache import DEPENDENT
 from bayplan.apiserver.model.object_meta import check_metadata, drop_repeated_owners, outline_of
@@ -30,6 +29,7 @@ from bayplan.apiserver.rest.writing import Written, is_terminating
 from bayplan.apiserver.schema.emptied import Emptied
 from bayplan.apiserver.store.item import Item
 from bayplan.apiserver.validation.engine import Causes
+from bayplan.apiserver.validation.pod_resources import quality_of_service
 from bayplan.apiserver.validation.resources import container_resources
 from bayplan.base.bounded_cache import BoundedCache, SeenKeys
 from bayplan.base.plain_data import Document, part, parts

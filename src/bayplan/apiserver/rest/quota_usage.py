@@ -7,12 +7,12 @@ deleted objects.
 from __future__ import annotations
 
 from bayplan.apiserver.fields import managed
-from bayplan.apiserver.kinds.pod_resources import pod_amounts, quota_of
 from bayplan.apiserver.kinds.strategy import Context
 from bayplan.apiserver.model.errors import forbidden
 from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.validation.formats import amount_of
+from bayplan.apiserver.validation.pod_resources import pod_amounts, quota_of
 from bayplan.base.plain_data import Document, part, parts
 from bayplan.objects.resource_quotas import Usage, check_quotas, claim_usage, object_usage, pod_usage, service_usage
 

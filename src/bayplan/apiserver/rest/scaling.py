@@ -9,7 +9,16 @@ from msgspec.structs import replace
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.field_set import Node, difference, intersection, union
 from bayplan.apiserver.fields.field_type import field_type
-from bayplan.apiserver.model.errors import Cause, bad_request, conflict, internal_error, invalid, not_found
+from bayplan.apiserver.model.errors import (
+    ApiError,
+    Cause,
+    bad_request,
+    conflict,
+    internal,
+    internal_error,
+    invalid,
+    not_found,
+)
 from bayplan.apiserver.model.object_meta import check_metadata
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.model.resources import Resource
@@ -120,7 +129,7 @@ def write_scale(backend: Backend, info: RequestInfo, request: Request) -> Docume
     # Upstream reads the options and a replacement before it looks for the object.
     if info.verb == "update":
         options = write_options(request, "UpdateOptions")
-        wanted = decode_request(_SCALE, request, options.validation).document
+        wanted = _replacement(info, request, options)
         check_place(info, part(wanted, "metadata"))
         old = _stored(backend, info)
         before = _writable_scale(resource, old, paths)
@@ -197,6 +206,21 @@ def _store(
     return _scale_of(info.resource, written.document, scale_paths(info.resource))
 
 
+def _replacement(info: RequestInfo, request: Request, options: WriteOptions) -> Document:
+    """Return the Scale in the body of an update.
+
+    Raises:
+        ApiError: it cannot be decoded. Upstream's error for custom resources names no reason.
+    """
+    try:
+        return decode_request(_SCALE, request, options.validation).document
+    except ApiError as problem:
+        if info.resource.custom is None or problem.code != 400:
+            raise
+        why = 'no kind is registered for the type v1.Scale in scheme "pkg/runtime/scheme.go:111"'
+        raise bad_request(why) from problem
+
+
 def _checked(info: RequestInfo, wanted: Document, old: Document) -> int:
     """Return the replicas of a Scale after validating it.
 
@@ -250,6 +274,8 @@ def _apply(
     owner, field = _owner(backend, info, options, managers, managed.APPLY), _field(paths)
     who = managed.Manager(owner.manager, managed.APPLY, "", "scale")
     owners = _owners(managers, field)
+    if resource.custom is not None and not owners:
+        raise _unconverted("failed to create manager for existing fields: failed to convert live object", {})
     if current and not owners:
         owners = [managed.Manager(managed.BEFORE_FIRST_APPLY, managed.UPDATE, owner.api_version, "scale")]
     others = [each for each in owners if each != who]
@@ -263,10 +289,19 @@ def _apply(
     if others and not options.force and replicas != current:
         found = [replace(each, api_version=_VERSION) for each in others]
         raise conflicting(managed.ApplyConflict([(each, ".spec.replicas") for each in found]))
+    if resource.custom is not None and replicas != current:
+        raise _unconverted("failed to convert new object", part(sent, "metadata"))
     new = _changed(paths, old, replicas)
     left = [*(others if replicas == current else ()), *([who] if sets else ())]
     managers = _split(managers, field, left, owner)
     return _store(backend, info, request, old, new, managers, options)
+
+
+def _unconverted(what: str, metadata: Document) -> ApiError:
+    """Return upstream's error for an applied Scale of a custom resource, which it cannot convert."""
+    identity = f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}; {_VERSION}, Kind=Scale"
+    why = f"request to convert CR to an invalid group/version: {_VERSION}"
+    return internal(f"{what} ({identity}) to proper version: {why}")
 
 
 def _changed(paths: Scale, old: Document, replicas: int) -> Document:

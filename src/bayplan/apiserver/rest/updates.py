@@ -89,7 +89,8 @@ def managers_after(
         sent = metadata.empties.get("managedFields")
     managers, is_tracked = managed.decode(part(old, "metadata").get("managedFields")), False
     if not info.subresource and isinstance(sent, list):
-        own = {} if sent in ([], [{}]) else managed.decode_sent(sent)
+        resource = info.resource
+        own = {} if sent in ([], [{}]) else managed.decode_sent(sent, resource.fields, resource.api_version)
         managers, is_tracked = (managers, False) if own is None else (own, bool(own))
     metadata.pop("managedFields", None)
     request = writing.ownership(backend, info, options)

@@ -138,7 +138,8 @@ def begin_create(backend: Backend, info: RequestInfo, document: Document, option
     owner = ownership(backend, info, options)
     # Conversion to the stored version can add fields, as in an update.
     shown = from_storage(info.resource, to_storage(info.resource, document))
-    return first_managers(owner, info.resource, shown, managed.decode_sent(entries) or {})
+    managers = managed.decode_sent(entries, info.resource.fields, info.resource.api_version) or {}
+    return first_managers(owner, info.resource, shown, managers)
 
 
 def first_managers(

@@ -181,7 +181,9 @@ def _external_address(item: Document, spec: Document) -> str:
         return str(spec.get("externalName") or "")
     if kind == "LoadBalancer":
         ingress = parts(part(item, "status", "loadBalancer"), "ingress")
-        external = [str(each.get("ip") or each.get("hostname") or "") for each in ingress] + external
+        external = (
+            sorted({str(found) for each in ingress if (found := each.get("ip") or each.get("hostname"))}) + external
+        )
         return ",".join(external) or "<pending>"
     return ",".join(external) or _NONE if kind in ("ClusterIP", "NodePort") else _UNKNOWN
 

@@ -80,10 +80,11 @@ _SCALE = (
     ColumnFacts("Available", "integer"),
     ColumnFacts("Age", "string"),
 )
+_CUSTOM_SCALE = (_NAME_AND_AGE[0], *_SCALE[1:3], _NAME_AND_AGE[1])
 
 
-def scale_table(scale: Document, version: str, include: str, now: float) -> Document:
-    """Return a Scale as a table with one row."""
+def scale_table(scale: Document, version: str, include: str, now: float, *, custom: bool) -> Document:
+    """Return a Scale as a table with one row. `custom`: whether it is the Scale of a custom resource."""
     metadata, status = part(scale, "metadata"), part(scale, "status")
     cells = [metadata.get("name"), part(scale, "spec").get("replicas") or 0, status.get("replicas") or 0]
     row: Document = {"cells": [*cells, age(metadata.get("creationTimestamp"), now)], "object": scale}
@@ -92,7 +93,11 @@ def scale_table(scale: Document, version: str, include: str, now: float) -> Docu
         row["object"] = None if include == "None" else {**shown, "metadata": metadata}
     head: Document = {"kind": "Table", "apiVersion": f"meta.k8s.io/{version}"}
     head["metadata"] = {"resourceVersion": metadata.get("resourceVersion") or ""}
-    return {**head, "columnDefinitions": [_definition(each) for each in _SCALE], "rows": [row]}
+    return {
+        **head,
+        "columnDefinitions": [_definition(each) for each in (_CUSTOM_SCALE if custom else _SCALE)],
+        "rows": [row],
+    }
 
 
 def _definition(column: ColumnFacts) -> Document:

@@ -32,7 +32,7 @@ from bayplan.apiserver.validation.formats import dns_subdomain, path_segment, qu
 from bayplan.apiserver.validation.hook_clients import client_service, hook_url, review_versions
 from bayplan.apiserver.validation.selectors import LABEL_SELECTOR
 from bayplan.base.plain_data import Document, part, parts, texts
-from bayplan.cel.types import BOOL, DYN, NULL, STRING, CelType, list_of
+from bayplan.cel.types import BOOL, DYN, NULL, STRING, list_of
 from bayplan.objects.names import check_dns1035_label, check_dns1123_subdomain
 from bayplan.objects.selectors import quote
 
@@ -265,6 +265,8 @@ def _constraints(spec: Document, path: str, out: Causes) -> None:
 def _variables(spec: Document, path: str, out: Causes) -> Scope:
     """Check the variables of a policy, and return the scope for expressions after them."""
     scope = _scope(params=spec.get("paramKind") is not None)
+    if parts(spec, "variables"):
+        scope = scope._replace(variables=())
     for index, variable in enumerate(parts(spec, "variables")):
         here, name, text = (
             f"{path}.variables[{index}]",
@@ -275,12 +277,11 @@ def _variables(spec: Document, path: str, out: Causes) -> Scope:
             out.append(required(f"{here}.name", "name is not specified"))
         elif not re.fullmatch("[_a-zA-Z][_a-zA-Z0-9]*", name):
             out.append(invalid_value(f"{here}.name", quote(name), "must be a valid CEL identifier"))
-        kind: CelType | None = None
         if not text.strip():
             out.append(required(f"{here}.expression", "expression is not specified"))
         else:
             kind = check_expression(text, f"{here}.expression", out, scope)
-        scope = scope.with_variable(name, DYN if kind is None else kind)
+            scope = scope.with_variable(name, DYN if kind is None else kind)
     return scope
 
 
@@ -374,19 +375,23 @@ def _mutations(spec: Document, scope: Scope, out: Causes) -> None:
             elif isinstance(inner, dict):
                 text = str(inner.get("expression") or "")
                 if not text.strip():
-                    out.append(required(f"{at}.expression", "expression is not specified"))
+                    out.append(required(f"{at}.expression"))
                 elif name == chosen:
                     wanted = list_of(JSON_PATCH) if name == "JSONPatch" else OBJECT
                     check_expression(text, f"{at}.expression", out, patching, wanted)
 
 
+def _mutated_operations(name: str, spec: Document, out: Causes) -> None:
+    """Check that the rules of a mutating policy or its binding match no deletions, which cannot be changed."""
+    for rule in parts(part(spec, name), "resourceRules"):
+        for operation in texts(rule, "operations"):
+            one_of(*_MUTATING_OPERATIONS)(operation, f"spec.{name}.resourceRules.operations", out)
+
+
 def _mutating_policy(policy: Document, path: str, out: Causes) -> None:
     spec = part(policy, "spec")
     _policy_start(spec, out)
-    for rule in parts(part(spec, "matchConstraints"), "resourceRules"):
-        for operation in texts(rule, "operations"):
-            here = "spec.matchConstraints.resourceRules.operations"
-            one_of(*_MUTATING_OPERATIONS)(operation, here, out)
+    _mutated_operations("matchConstraints", spec, out)
     _match_conditions(spec, "spec", out, _scope(params=spec.get("paramKind") is not None))
     scope = _variables(spec, "spec", out)
     _mutations(spec, scope, out)
@@ -447,5 +452,8 @@ KINDS = {
     f"{_GROUP}validatingadmissionpolicies": kind(_validating_policy, metadata=_ALONE, status=[_policy_status]),
     f"{_GROUP}mutatingadmissionpolicies": kind(_mutating_policy, metadata=_ALONE),
     f"{_GROUP}validatingadmissionpolicybindings": kind(inside("spec", *_BINDING, _actions), metadata=_ALONE),
-    f"{_GROUP}mutatingadmissionpolicybindings": kind(inside("spec", *_BINDING), metadata=_ALONE),
+    f"{_GROUP}mutatingadmissionpolicybindings": kind(
+        inside("spec", *_BINDING, lambda spec, _path, out: _mutated_operations("matchResources", spec, out)),
+        metadata=_ALONE,
+    ),
 }

@@ -344,8 +344,7 @@ def _restart_rules(container: Document, path: str, out: Causes) -> None:
     policy, rules = container.get("restartPolicy"), parts(container, "restartPolicyRules")
     if policy is None:
         if rules:
-            detail = "must specify restartPolicy when restart rules are used"
-            out.append(required(f"{path}.restartPolicy", detail))
+            out.append(required(f"{path}.restartPolicy", _RULES_WITHOUT_POLICY))
     else:
         one_of("Always", "Never", "OnFailure")(policy, f"{path}.restartPolicy", out)
     if len(rules) > 20:
@@ -446,6 +445,7 @@ def _host_ports(found: list[Document], path: str, out: Causes) -> None:
                 seen.add(text)
 
 
+_RULES_WITHOUT_POLICY = "must specify restartPolicy when restart rules are used"
 _NOT_FOR_INIT = "may not be set for init containers without restartPolicy=Always"
 
 
@@ -455,7 +455,10 @@ def init_containers(spec: Document, path: str, pod: PodContext, out: Causes) -> 
     for index, container in enumerate(parts(spec, "initContainers")):
         inner, name = f"{here}[{index}]", str(container.get("name") or "")
         common_container(container, inner, pod, out)
-        _restart_rules(container, inner, out)
+        if container.get("restartPolicy") is not None:
+            _restart_rules(container, inner, out)
+        elif parts(container, "restartPolicyRules"):
+            out.append(required(f"{inner}.restartPolicy", _RULES_WITHOUT_POLICY))
         if name in pod.names:
             out.append(duplicate(f"{inner}.name", quote(name)))
         elif name:

@@ -6,15 +6,14 @@ import base64
 import json
 import re
 
-from bayplan.apiserver.model.errors import duplicate, forbidden_value, invalid_value, required, too_long
-from bayplan.apiserver.model.object_meta import check_finalizer, check_labels
+from bayplan.apiserver.model.errors import Cause, duplicate, forbidden_value, invalid_value, required, too_long
+from bayplan.apiserver.model.object_meta import check_finalizer
 from bayplan.apiserver.validation.engine import (
     Causes,
     Change,
     choice,
     each,
     field,
-    for_update,
     go_value,
     if_filled,
     immutable,
@@ -72,11 +71,9 @@ def is_security_version(text: str) -> bool:
     return found is not None and int(found[1] or 0) < 2**63
 
 
-def _security_labels(namespace: Document, path: str, out: Causes) -> None:
-    """Check the pod security labels, as the admission plugin PodSecurity does, unless other rules reject the labels."""
-    found = part(namespace, "metadata", "labels")
-    if check_labels(found, "metadata.labels"):
-        return
+def security_label_causes(namespace: Document) -> Causes:
+    """Return the errors of the pod security labels of a namespace."""
+    found, out = part(namespace, "metadata", "labels"), list[Cause]()
     for mode in ("enforce", "audit", "warn"):
         label = f"pod-security.kubernetes.io/{mode}"
         for name, fits, detail in (
@@ -85,6 +82,7 @@ def _security_labels(namespace: Document, path: str, out: Causes) -> None:
         ):
             if name in found and not fits(str(found[name])):
                 out.append(invalid_value(f"metadata.labels[{name}]", quote(str(found[name])), detail))
+    return out
 
 
 def _phase(new: Document, _old: Document, out: Causes) -> None:
@@ -98,8 +96,7 @@ def _phase(new: Document, _old: Document, out: Causes) -> None:
 
 NAMESPACE = kind(
     _finalizers,
-    _security_labels,
-    update=[for_update(_security_labels)],
+    update=(),
     status=[_phase],
     metadata=("object", "change"),
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from math import isfinite
 from typing import cast
 
@@ -28,7 +29,8 @@ from bayplan.objects.names import check_dns1035_label
 from bayplan.objects.selectors import quote
 
 _ABSENT = object()
-_BOUNDS = {"int32": 2**31, "int64": 2**63}
+_BOUNDS = {"int32": 2**31, "int64": 2**63, "float": 2**128 - 2**103}
+"""The smallest number that exceeds each format; floats are rounded to the nearest float32."""
 EMBEDDED = "x-kubernetes-embedded-resource"
 """The extension that marks an embedded, complete object."""
 _INT_OR_STRING = "x-kubernetes-int-or-string"
@@ -60,6 +62,14 @@ def structure_causes(schema: Document, value: object, old: object = None) -> lis
     if old is None or not _check_list_types(schema, old, ""):
         causes += _check_list_types(schema, value, "")
     return causes
+
+
+def validate_default(schema: Document, value: object) -> list[Cause]:
+    """Return the errors of a default against its schema, without errors about repeated items and of CEL rules."""
+    try:
+        return _check_embedded(schema, value, "") or _check(schema, value, _ABSENT, "", _Work())
+    except WorkBudgetExceeded:
+        return [forbidden_value("<nil>", "checking the default against its schema takes more work than a request may")]
 
 
 def validate_custom_status(schema: Document, new: Document, old: Document) -> list[Cause]:
@@ -239,7 +249,9 @@ def _check_object(schema: Document, value: Document, old: object, path: str, wor
     for name, item in value.items():
         inner = properties.get(name, more)
         if isinstance(inner, dict):
-            causes += _check(inner, item, before.get(name, _ABSENT), f"{path}.{name}" if path else name, work)
+            # As in upstream, the path of a map's value starts with a dot even at the root.
+            here = f"{path}.{name}" if path or name not in properties else name
+            causes += _check(inner, item, before.get(name, _ABSENT), here, work)
     names = texts(schema, "required")
     work.spend(len(names) * _COMPARISON_STEPS)
     for name in names:
@@ -335,18 +347,23 @@ def _check_list_types(schema: Document, value: object, path: str) -> list[Cause]
 
 
 def _check_identities(schema: Document, value: list[object], path: str) -> list[Cause]:
-    """Return the errors about duplicate items of a list if it is a set or a keyed list."""
+    """Return the errors about duplicate items of a list if it is a set or a keyed list; each identity is named once."""
     kind = schema.get("x-kubernetes-list-type")
     if kind not in ("set", "map"):
         return []
-    keys = texts(schema, "x-kubernetes-list-map-keys") if kind == "map" else []
-    seen: set[str] = set()
+    if kind == "map":
+        for index, item in enumerate(value):
+            if item is not None and not isinstance(item, dict):
+                what = "must be an object for an array of list-type map"
+                return [invalid_value(f"{path}[{index}]", _shown(item), what)]
+    keys = texts(schema, "x-kubernetes-list-map-keys")
+    times: Counter[str] = Counter()
     causes = []
     for index, item in enumerate(value):
-        identity = _identity(item, keys) if keys else _shown(item)
-        if identity in seen:
+        identity = _identity(item or {}, keys) if kind == "map" else _shown(item)
+        times[identity] += 1
+        if times[identity] == 2:
             causes.append(duplicate(f"{path}[{index}]", identity))
-        seen.add(identity)
     return causes
 
 
@@ -378,10 +395,8 @@ _MAX_EXACT = 2**53 - 1
 
 def _check_number(schema: Document, value: float, path: str) -> list[Cause]:
     causes: list[Cause] = []
-    bound = _BOUNDS.get(str(schema.get("format")))
-    is_outside = bound is not None and isinstance(value, int) and not -bound <= value < bound
-    if is_outside or (isinstance(value, float) and schema.get("type") == "integer" and not _is_int64(value)):
-        kind = "(default format)" if bound is None else f"with format {schema.get('format')}"
+    if _is_outside(schema, value):
+        kind = f"with format {schema.get('format')}" if schema.get("format") in _BOUNDS else "(default format)"
         causes.append(_without_path(f"Checked value must be of type {schema.get('type')} {kind} in {path}"))
     factor, most, least = (_number(schema.get(name)) for name in ("multipleOf", "maximum", "minimum"))
     if factor is not None:
@@ -397,6 +412,15 @@ def _check_number(schema: Document, value: float, path: str) -> list[Cause]:
         if limit is not None and breaks(value, limit, strict):
             causes += _invalid(path, value, f"should be {above if strict else at} {_plain(limit)}")
     return causes
+
+
+def _is_outside(schema: Document, value: float) -> bool:
+    """Return whether a number exceeds the type and format of its schema."""
+    bound = _BOUNDS.get(str(schema.get("format")))
+    if schema.get("type") == "number" or isinstance(value, int):
+        is_float = schema.get("format") == "float"
+        return bound is not None and is_float == (schema.get("type") == "number") and not -bound <= value < bound
+    return schema.get("type") == "integer" and not _is_int64(value)
 
 
 def _check_multiple(value: float, factor: float, path: str) -> list[Cause]:

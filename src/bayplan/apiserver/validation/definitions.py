@@ -211,7 +211,7 @@ def _version(version: Document, path: str, common: set[str], out: Causes) -> Non
         for index, column in enumerate(parts(version, "additionalPrinterColumns")):
             _column(column, f"{path}.additionalPrinterColumns[{index}]", out)
     if "selectableFields" not in common:
-        _selectable(version, _schema_of(version), path, out)
+        _selectable(version, None if "schema" in common else _schema_of(version), path, out)
 
 
 def _versions(spec: Document, common: set[str], out: Causes) -> None:

@@ -23,6 +23,7 @@ from bayplan.apiserver.validation.engine import (
     one_of,
     optional,
     required_if,
+    sent,
     table,
     value,
     when,
@@ -322,7 +323,7 @@ def _cidr_update(new: Document, old: Document, out: Causes) -> None:
         if len(after) != len(before):
             _cidrs(part(new, "spec"), "spec", out)
     else:
-        out.append(invalid_value("spec.cidrs", go_value(after or None), immutable_text))
+        out.append(invalid_value("spec.cidrs", go_value(sent(part(new, "spec"), "cidrs")), immutable_text))
 
 
 SERVICE_CIDR = kind(inside("spec", _cidrs), update=[_cidr_update])

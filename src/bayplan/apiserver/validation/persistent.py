@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 
 from bayplan.apiserver.model.errors import forbidden_value, invalid_value, not_supported, required
-from bayplan.apiserver.validation.claim_specs import CLAIM_SPEC, access_modes
+from bayplan.apiserver.validation.claim_specs import CLAIM_SPEC, access_modes, changed_claim_spec
 from bayplan.apiserver.validation.engine import (
     Causes,
     copied,
@@ -280,7 +280,7 @@ def _claim_status(new: Document, _old: Document, out: Causes) -> None:
 CLAIM = kind(
     inside("spec", CLAIM_SPEC),
     status=[_claim_status],
-    after=[_claim_stays, _mode_stays, _current_attributes_stay],
+    update=[changed_claim_spec, _claim_stays, _mode_stays, _current_attributes_stay],
     metadata=("change", "object"),
 )
 KINDS = {"persistentvolumes": VOLUME, "persistentvolumeclaims": CLAIM}

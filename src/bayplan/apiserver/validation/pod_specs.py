@@ -26,13 +26,13 @@ from bayplan.apiserver.validation.formats import amount_of, dns_label, dns_subdo
 from bayplan.apiserver.validation.internal_json import shown_as
 from bayplan.apiserver.validation.operating_systems import operating_system
 from bayplan.apiserver.validation.pod_annotations import pod_annotations, profile_annotations
-from bayplan.apiserver.validation.resources import container_resources, pod_resources
+from bayplan.apiserver.validation.pod_resources import pod_amounts
+from bayplan.apiserver.validation.resources import container_resources, is_huge_page, pod_resources
 from bayplan.apiserver.validation.security import host_users, pod_security, windows_host_process
 from bayplan.apiserver.validation.tolerations import tolerations
 from bayplan.apiserver.validation.volumes import pod_volumes
 from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.names import check_dns1123_subdomain
-from bayplan.objects.quantity import Quantity
 from bayplan.objects.selectors import quote
 
 _INT32_MAX = 2**31 - 1
@@ -80,17 +80,14 @@ def _pod_level_resources(spec: Document, path: str, claims: frozenset[str], out:
         out.append(forbidden_value(here, "may not be set for a windows pod"))
         return
     pod_resources(found, here, out, claims)
-    requests, limits = part(found, "requests"), part(found, "limits")
-    for name in sorted(requests):
-        amounts = [part(each, "resources", "requests").get(name) for each in parts(spec, "containers")]
-        sent = [amount_of(str(each)) for each in amounts if each]
-        total = sum(each.milli_value() for each in sent)
-        if sent and total > amount_of(str(requests[name])).milli_value():
-            # A sum has the format of its first part.
-            rounded = amount_of(f"{total}m")
-            shown = Quantity(rounded.unscaled, rounded.scale, format=sent[0].format)
-            detail = f"must be greater than or equal to aggregate container requests of {shown}"
-            out.append(invalid_value(f"{here}.requests[{name}]", quote(str(requests[name])), detail))
+    limits = part(found, "limits")
+    containers = pod_amounts({"spec": {name: spec.get(name) for name in ("containers", "initContainers")}})
+    for kind in ("requests", "limits"):
+        for name, amount in sorted(part(found, kind).items()):
+            total = containers.total(kind, overhead=False).get(name)
+            if total is not None and (kind == "requests" or is_huge_page(name)) and total > amount_of(str(amount)):
+                detail = f"must be greater than or equal to aggregate container {kind} of {total}"
+                out.append(invalid_value(f"{here}.{kind}[{name}]", quote(str(amount)), detail))
     for index, container in enumerate(parts(spec, "containers")):
         for name, amount in sorted(part(container, "resources", "limits").items()):
             if name in limits and amount_of(str(amount)) > amount_of(str(limits[name])):

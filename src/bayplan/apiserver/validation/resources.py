@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bayplan.apiserver.model.errors import Cause, duplicate, forbidden_value, invalid_value, not_supported, required
-from bayplan.apiserver.validation.engine import Causes
+from bayplan.apiserver.validation.engine import Causes, sent
 from bayplan.apiserver.validation.formats import amount_of, dns_label
 from bayplan.base.plain_data import Document, part, parts
 from bayplan.objects.names import check_qualified_name
@@ -207,6 +207,6 @@ def container_resources(document: Document, path: str, out: Causes, claims: froz
 
 def pod_resources(document: Document, path: str, out: Causes, claims: frozenset[str]) -> None:
     """Check pod-level resources."""
-    if document.get("claims") is not None:
+    if sent(document, "claims") is not None:
         out.append(forbidden_value(f"{path}.claims", "claims may not be set for Resources at pod-level"))
     resource_requirements(document, path, out, name_check=pod_resource_name, claims=claims)

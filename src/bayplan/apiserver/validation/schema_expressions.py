@@ -53,6 +53,31 @@ def check_expressions(schema: Document, path: str, refused: Causes, out: Causes)
     check.check_total(path)
 
 
+def rule_causes_of_default(schema: Document, default: object, left: list[int]) -> list[Cause]:
+    """Return the errors of a default that is valid except for the CEL rules of its schema.
+
+    Args:
+        schema: the schema of the default.
+        default: the default.
+        left: one number, the characters of expressions that may still be compiled for defaults. Without any left, later
+            defaults are not checked.
+    """
+    if not has_rules(schema):
+        return []
+    left[0] -= _size_of_expressions(schema)
+    if left[0] < 0:
+        return []
+    from bayplan.apiserver.validation.schema_rules import SchemaRules  # Imports the CEL package.
+
+    whole: Document = {"type": "object", "properties": {_DEFAULT: schema}}
+    found = SchemaRules(whole).check({_DEFAULT: default}, None)[0]
+    return [cause._replace(field=cause.field.removeprefix(_DEFAULT)) for cause in found]
+
+
+_DEFAULT = "default"
+"""The field of an object that contains only the default."""
+
+
 def _size_of_expressions(schema: Document) -> int:
     own = sum(
         len(str(rule.get(name) or "")) for rule in parts(schema, _RULES) for name in ("rule", "messageExpression")

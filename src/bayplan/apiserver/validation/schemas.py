@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bayplan.apiserver.model.errors import Cause, forbidden_value, invalid_value, not_supported, required
-from bayplan.apiserver.validation.custom_values import validate_custom
+from bayplan.apiserver.model.errors import forbidden_value, invalid_value, not_supported, required
+from bayplan.apiserver.validation.custom_values import validate_default
 from bayplan.apiserver.validation.engine import Causes, go_value, sent
+from bayplan.apiserver.validation.expressions import MAX_COMPILED
 from bayplan.apiserver.validation.field_paths import normalized_path
 from bayplan.apiserver.validation.internal_json import shown_as
-from bayplan.apiserver.validation.schema_expressions import check_expressions
+from bayplan.apiserver.validation.schema_expressions import check_expressions, rule_causes_of_default
 from bayplan.base.go_regexp import RegexpError, WorkBudget, WorkBudgetExceeded
 from bayplan.base.go_text.json import json_text
-from bayplan.base.plain_data import Document, part, parts, texts
+from bayplan.base.plain_data import Document, part, parts, texts, with_sorted_keys
 from bayplan.objects.selectors import quote
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
@@ -65,23 +66,33 @@ def check_schema(schema: object, path: str, out: Causes, *, has_status: bool) ->
         _root_with_status(schema, here, out)
     if schema.get("nullable"):
         out.append(forbidden_value(f"{here}.nullable", "nullable cannot be true at the root"))
-    structural: Causes = []
-    budget = WorkBudget()
-    try:
-        _invariants(schema, "root", here, structural, budget)
-    except WorkBudgetExceeded:
-        text = "the regular expressions of the schema take more work than a request may"
-        structural.append(forbidden_value(here, text))
-    _check_declared(schema, schema, here, here, structural)
-    structural.sort(key=lambda cause: (cause.field, cause.message))
-    if not structural:
-        _defaults(schema, here, structural)
-    out.extend(structural)
     refused: Causes = []
     _open_api(schema, here, refused, is_root=True, in_meta=False)
-    out.extend(refused)
+    # Upstream checks the structure only of a schema that it can convert.
+    structural = [] if any(each.message.endswith(_UNCONVERTED) for each in refused) else _structure(schema, here)
+    out += structural
+    out += refused
     if not structural:
         check_expressions(schema, here, refused, out)
+
+
+_UNCONVERTED = (" is not supported", "items must be a schema object and not an array")
+"""Ends of the errors about parts of a schema that upstream cannot convert to a structural schema."""
+
+
+def _structure(schema: Document, path: str) -> Causes:
+    """Return the errors of a schema that is not structural, or of its defaults."""
+    found: Causes = []
+    try:
+        _invariants(schema, "root", path, found, WorkBudget())
+    except WorkBudgetExceeded:
+        text = "the regular expressions of the schema take more work than a request may"
+        found.append(forbidden_value(path, text))
+    _check_declared(schema, schema, path, path, found)
+    found.sort(key=lambda cause: (cause.field, cause.message))
+    if not found:
+        _defaults(schema, path, found, [MAX_COMPILED], skip_meta=True)
+    return found
 
 
 def _root_with_status(schema: Document, path: str, out: Causes) -> None:
@@ -245,17 +256,36 @@ def _nested(
         out.append(forbidden_value(f"{path}.properties[metadata]", detail))
 
 
-def _defaults(schema: Document, path: str, out: Causes) -> None:
-    """Report defaults that are invalid by their own schemas."""
+def _defaults(schema: Document, path: str, out: Causes, left: list[int], *, skip_meta: bool) -> None:
+    """Report defaults that are invalid by their own schemas or rules.
+
+    Args:
+        schema: the schema.
+        path: its path.
+        out: receives the errors.
+        left: see `rule_causes_of_default`.
+        skip_meta: whether other checks refuse defaults of metadata.
+    """
     default = schema.get("default")
+    if skip_meta:
+        properties = part(schema, "properties")
+        schema = {**schema, "properties": {name: item for name, item in properties.items() if name not in _META}}
     if default is not None:
         if _is_unknown(schema, default):
-            out.append(invalid_value(f"{path}.default", json_text(default), "must not have unknown fields"))
-        for cause in validate_custom({**schema, "default": None}, default):
-            out.append(Cause(cause.reason, cause.message, f"{path}.default"))
+            out.append(
+                invalid_value(f"{path}.default", json_text(with_sorted_keys(default)), "must not have unknown fields")
+            )
+        own: Document = {**schema, "default": None}
+        causes = [
+            cause._replace(field="" if cause.field in ("", "<nil>") else f".{cause.field.lstrip('.')}")
+            for cause in validate_default(own, default)
+        ]
+        for cause in causes or rule_causes_of_default(own, default, left):
+            out.append(cause._replace(field=f"{path}.default{cause.field}"))
     for name, inner, at in _children(schema, path):
-        if name != "allOf":
-            _defaults(inner, at, out)
+        # As in upstream, the defaults of values of maps are not checked.
+        if name != "additionalProperties":
+            _defaults(inner, at, out, left, skip_meta=False)
 
 
 def _is_unknown(schema: Document, value: object) -> bool:
@@ -315,8 +345,8 @@ def _open_api(schema: Document, path: str, out: Causes, *, is_root: bool, in_met
     for name in sorted(properties):
         inner, at = part(properties, name), f"{path}.properties[{name}]"
         meta = in_meta or (bool(is_root or embedded) and name in _META)
-        if is_root and name in _META and inner.get("default") is not None:
-            out.append(forbidden_value(f"{at}.default", f"must not be set in top-level {name}"))
+        if is_root and name in _META:
+            _no_default(inner, at, name, out)
         _open_api(inner, at, out, is_root=False, in_meta=meta)
     if isinstance(schema.get("not"), dict):
         _open_api(part(schema, "not"), f"{path}.not", out, is_root=False, in_meta=in_meta)
@@ -330,6 +360,14 @@ def _open_api(schema: Document, path: str, out: Causes, *, is_root: bool, in_met
     _map_type(schema, path, out)
     _list_type(schema, path, out)
     _rules(schema, path, out)
+
+
+def _no_default(schema: Document, path: str, name: str, out: Causes) -> None:
+    """Report the defaults within metadata, apiVersion or kind of the whole object."""
+    if schema.get("default") is not None:
+        out.append(forbidden_value(f"{path}.default", f"must not be set in top-level {name}"))
+    for _, inner, at in _children(schema, path):
+        _no_default(inner, at, name, out)
 
 
 def _standard(schema: Document, path: str, out: Causes, *, in_meta: bool) -> None:

@@ -10,6 +10,7 @@ from bayplan.apiserver.validation.devices import list_of, qualified
 from bayplan.apiserver.validation.engine import (
     Causes,
     at_least,
+    go_value,
     immutable,
     inside,
     kind,
@@ -115,7 +116,8 @@ def _range(policy: Document, default: str, most: str, path: str, out: Causes) ->
     if step is None or not amount_of(str(step)).value():
         return
     size = amount_of(str(step)).value()
-    refuse(least.value() + size > limit.value(), "step", step, f"one step {step} is larger than capacity value: {most}")
+    first = least + amount_of(str(step))
+    refuse(first > limit, "step", step, f"one step {first} is larger than capacity value: {most}")
     for text in (default, high):
         if text is not None:
             detail = f"value is not a multiple of a given step ({step}) from ({low})"
@@ -184,7 +186,8 @@ def _bindings(device: Document, path: str, out: Causes) -> None:
     if bool(conditions) != bool(failures):
         missing = "bindingFailureConditions" if conditions else "bindingConditions"
         given = "bindingConditions" if conditions else "bindingFailureConditions"
-        out.append(invalid_value(f"{path}.{missing}", "[]", f"{missing} are required to use {given}"))
+        shown = go_value(sent(device, missing))
+        out.append(invalid_value(f"{path}.{missing}", shown, f"{missing} are required to use {given}"))
     for name, found in (("bindingConditions", conditions), ("bindingFailureConditions", failures)):
         for index, text in enumerate(found):
             qualified_name(text, f"{path}.{name}[{index}]", out)

@@ -272,6 +272,7 @@ def _projected_bundle(source: Document, here: str, out: Causes) -> None:
 _UNSETTABLE = (
     ("name", "name"), ("generateName", "generateName"), ("namespace", "namespace"), ("selfLink", "selfLink"),
     ("uid", "uID"), ("resourceVersion", "resourceVersion"), ("generation", "generation"),
+    ("creationTimestamp", "creationTimestamp"),
     ("deletionTimestamp", "deletionTimestamp"), ("deletionGracePeriodSeconds", "deletionGracePeriodSeconds"),
     ("ownerReferences", "ownerReferences"), ("finalizers", "finalizers"), ("managedFields", "managedFields"),
 )  # fmt: skip
@@ -440,6 +441,12 @@ def _several_sources(volume: Document, path: str, count: int, out: Causes) -> in
     return count
 
 
+def _claim_name_problems(claim: str, name: str, path: str) -> Causes:
+    """Return the errors about the name of the claim that is created for an ephemeral volume."""
+    problems = check_dns1123_subdomain(claim)
+    return [invalid_value(f"{path}.name", quote(name), f"PVC name {quote(claim)}: {each}") for each in problems]
+
+
 def pod_volumes(document: Document, path: str, pod_name: str, out: Causes) -> dict[str, Document]:
     """Check the volumes in a pod's spec, and return the valid volumes by name."""
     valid: dict[str, Document] = {}
@@ -449,6 +456,8 @@ def pod_volumes(document: Document, path: str, pod_name: str, out: Causes) -> di
         here, name = f"{path}.volumes[{index}]", str(volume.get("name") or "")
         before = len(out)
         pod_volume_source(volume, here, out)
+        if name and pod_name and "ephemeral" in volume:
+            out.extend(_claim_name_problems(f"{pod_name}-{name}", name, here))
         if not name:
             out.append(required(f"{here}.name"))
         else:

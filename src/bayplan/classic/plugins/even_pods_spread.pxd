@@ -11,7 +11,6 @@ cdef class ConstraintTest:
     cdef int64_t[::1] _sums
     cdef int64_t _most
 
-    @cython.locals(code=Py_ssize_t)
     cpdef bint broken(self, Py_ssize_t row) except -1
 
 cdef class EvenDomains(CountingRule):
@@ -22,7 +21,7 @@ cdef class EvenDomains(CountingRule):
 
     cpdef void bind(self) except *
     cpdef bint refresh(self) except -1
-    @cython.locals(number=Py_ssize_t, test=ConstraintTest)
+    @cython.locals(test=ConstraintTest)
     cpdef int filter(self, Py_ssize_t row) except -1
 
 cdef class PodsInDomains(ScoreRule):

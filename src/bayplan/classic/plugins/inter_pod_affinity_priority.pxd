@@ -7,7 +7,6 @@ from bayplan.plugins.inter_pod_affinity cimport WeightedTerms
 cdef double _MOST
 
 cdef class StretchedTerms(WeightedTerms):
-    @cython.locals(smallest=int64_t, largest=int64_t, row=Py_ssize_t)
     cpdef tuple scale(self, int64_t[::1] raw, uint8_t[::1] feasible)
     @cython.locals(smallest=int64_t, largest=int64_t)
     cpdef int64_t normalize(self, tuple scale, int64_t raw, Py_ssize_t row) except? -9223372036854775807

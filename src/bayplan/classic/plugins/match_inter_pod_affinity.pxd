@@ -11,7 +11,7 @@ cdef class RequiredTerms(CountingRule):
     cdef bint _matches_itself, _first_of_group
     cdef Py_ssize_t _version, _tables_version
 
-    @cython.locals(moved=bint, tables_version=Py_ssize_t, first=bint, tables=list, number=Py_ssize_t, table=DomainTable)
+    @cython.locals(tables_version=Py_ssize_t, first=bint, tables=list, table=DomainTable)
     cpdef bint refresh(self) except -1
-    @cython.locals(number=Py_ssize_t, table=DomainTable, code=Py_ssize_t)
+    @cython.locals(table=DomainTable)
     cpdef int filter(self, Py_ssize_t row) except -1

@@ -15,8 +15,6 @@ cdef class ResourceShortage(FilterRule):
     cdef int64_t[::1] _amounts
     cdef uint8_t[::1] _short
 
-    @cython.locals(
-        columns=Columns, short=uint8_t[::1], verdict=int, place=Py_ssize_t, number=Py_ssize_t, needed=int64_t,
-    )
+    @cython.locals(columns=Columns, verdict=int, place=Py_ssize_t, number=Py_ssize_t)
     cpdef int filter(self, Py_ssize_t row) except -1
     cdef int _number(self) except -1

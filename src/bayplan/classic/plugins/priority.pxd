@@ -9,7 +9,6 @@ cdef int64_t _MOST
 cdef class ReducedScoreRule(ScoreRule):
     cdef public bint reverse
 
-    @cython.locals(largest=int64_t, row=Py_ssize_t)
     cpdef tuple scale(self, int64_t[::1] raw, uint8_t[::1] feasible)
     @cython.locals(largest=int64_t, share=int64_t)
     cpdef int64_t normalize(self, tuple scale, int64_t raw, Py_ssize_t row) except? -9223372036854775807

@@ -14,33 +14,24 @@ cdef class ResourceAmounts(ScoreRule):
 
     cpdef int64_t requested(self, Py_ssize_t place, Py_ssize_t row) except? -9223372036854775807
     cpdef int64_t capacity(self, Py_ssize_t place, Py_ssize_t row) except? -9223372036854775807
-    @cython.locals(capacity=int64_t)
     cpdef double fraction(self, Py_ssize_t place, Py_ssize_t row) except? -1.0
 
 cdef class LeastRequested(ResourceAmounts):
-    @cython.locals(
-        total=int64_t, weights=int64_t, place=Py_ssize_t, requested=int64_t, capacity=int64_t, score=int64_t,
-    )
+    @cython.locals(weights=int64_t)
     cpdef int64_t score(self, Py_ssize_t row) except? -9223372036854775807
 
 cdef class MostRequested(ResourceAmounts):
-    @cython.locals(
-        total=int64_t, weights=int64_t, place=Py_ssize_t, requested=int64_t, capacity=int64_t, score=int64_t,
-    )
+    @cython.locals(weights=int64_t)
     cpdef int64_t score(self, Py_ssize_t row) except? -9223372036854775807
 
 cdef class Balance(ResourceAmounts):
-    @cython.locals(cpu=double, memory=double)
     cpdef int64_t score(self, Py_ssize_t row) except? -9223372036854775807
 
 cdef class CapacityRatio(ResourceAmounts):
     cdef Py_ssize_t _points
     cdef int64_t[::1] _utilizations, _scores
 
-    @cython.locals(
-        total=int64_t, weights=int64_t, place=Py_ssize_t, requested=int64_t, capacity=int64_t, utilization=int64_t,
-        score=int64_t,
-    )
+    @cython.locals(requested=int64_t, capacity=int64_t)
     cpdef int64_t score(self, Py_ssize_t row) except? -9223372036854775807
     @cython.locals(point=Py_ssize_t, x0=int64_t, y0=int64_t, rise=int64_t, run=int64_t)
     cpdef int64_t shaped(self, int64_t utilization) except? -9223372036854775807

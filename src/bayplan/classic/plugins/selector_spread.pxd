@@ -18,24 +18,22 @@ cdef class OwnedPods(ScoreRule):
     cpdef bint refresh(self) except -1
     @cython.locals(counter=Counter)
     cpdef int64_t score(self, Py_ssize_t row) except? -9223372036854775807
-    @cython.locals(found=int64_t[::1], row=Py_ssize_t)
+    @cython.locals(found=int64_t[::1])
     cpdef bytes sums(self, int64_t[::1] raw, uint8_t[::1] feasible)
     cpdef void decode_sums(self, tuple scale) except *
 
 cdef class SpreadByZone(OwnedPods):
     cpdef void bind(self) except *
-    @cython.locals(most=int64_t, zoned=bint, row=Py_ssize_t)
+    @cython.locals(zoned=bint)
     cpdef tuple scale(self, int64_t[::1] raw, uint8_t[::1] feasible)
-    @cython.locals(
-        most=int64_t, score=double, zone=Py_ssize_t, most_in_zone=int64_t, domain=Py_ssize_t, in_zone=double,
-    )
+    @cython.locals(most=int64_t, most_in_zone=int64_t)
     cpdef int64_t normalize(self, tuple scale, int64_t raw, Py_ssize_t row) except? -9223372036854775807
 
 cdef class SpreadByLabel(OwnedPods):
     cdef str _label
 
     cpdef void bind(self) except *
-    @cython.locals(pods=int64_t, row=Py_ssize_t)
+    @cython.locals(pods=int64_t)
     cpdef tuple scale(self, int64_t[::1] raw, uint8_t[::1] feasible)
-    @cython.locals(domain=Py_ssize_t, pods=int64_t, score=double)
+    @cython.locals(pods=int64_t)
     cpdef int64_t normalize(self, tuple scale, int64_t raw, Py_ssize_t row) except? -9223372036854775807

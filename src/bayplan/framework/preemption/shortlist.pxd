@@ -11,7 +11,6 @@ cdef class Shortlist:
     cdef public list victims
 
     @cython.locals(
-        places=Py_ssize_t[::1], table=int64_t[:, ::1], best=Py_ssize_t[::1], ties=Py_ssize_t, leader=Py_ssize_t, number=Py_ssize_t,
-        place=Py_ssize_t, criterion=Py_ssize_t, criteria=Py_ssize_t,
+        places=Py_ssize_t[::1], table=int64_t[:, ::1], best=Py_ssize_t[::1], ties=Py_ssize_t, criterion=Py_ssize_t,
     )
     cpdef object best(self)

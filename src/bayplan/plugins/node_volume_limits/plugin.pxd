@@ -19,6 +19,6 @@ cdef class AttachableVolumes(FilterRule):
     cdef bint _has_errors, _needs_drivers
 
     cpdef bint refresh(self) except -1
-    @cython.locals(migrated=bint, problem=int, verdict=int, limit=DriverLimit)
+    @cython.locals(migrated=bint, verdict=int, limit=DriverLimit)
     cpdef int filter(self, Py_ssize_t row) except -1
     cdef int _verdict_of_error(self, Py_ssize_t row, int verdict) except -1
