@@ -23,6 +23,7 @@ from bayplan.framework.configuration.loading import SchedulerConfiguration, defa
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.registry import Registry
+from bayplan.live.plugin_results import CheckedRegistry
 from bayplan.plugins.registry import in_tree_registry
 from bayplan.state.cluster_state import ClusterState
 
@@ -79,13 +80,16 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
         """
         extenders = self.connections.extenders
         configuration = self.configuration.without_plugins(without) if without else self.configuration
+        registry = self.registry
+        if type(registry) is Registry:  # A server's registry already guards its custom plugins.
+            registry = CheckedRegistry(registry.plugins, in_tree=registry.in_tree)
         if self.mode is Mode.CLASSIC:
             # Imported here, because most programs do not need the classic scheduler.
             from bayplan.app import classic_mode
 
             return classic_mode.assemble(
                 configuration,
-                self.registry,
+                registry,
                 seed=seed,
                 start_ns=start_ns,
                 record_level=record_level,
@@ -96,7 +100,7 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
             )
         return assemble_scheduler(
             configuration,
-            self.registry,
+            registry,
             feature_gates=self.feature_gates,
             seed=seed,
             start_ns=start_ns,
