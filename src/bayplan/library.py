@@ -53,6 +53,8 @@ from bayplan.framework.configuration.loading import SchedulerConfiguration, defa
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.registry import Registry
+from bayplan.objects.defaults import default_object
+from bayplan.objects.kinds import decode
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
@@ -86,7 +88,7 @@ class Cluster:
 
     def __init__(
         self,
-        objects: Iterable[KubernetesObject] = (),
+        objects: Iterable[KubernetesObject | Mapping[str, object]] = (),
         *,
         configuration: Mapping[str, object] | str | None = None,
         classic: ClassicConfiguration | None = None,
@@ -193,13 +195,23 @@ class Cluster:
             if not pod.spec.node_name and key not in placed and pod.metadata.deletion_timestamp is None
         ]
 
-    def add(self, *objects: KubernetesObject) -> None:
-        """Add objects, or replace existing objects of the same name; pods without a node wait for `schedule`."""
-        for item in objects:
-            check_object(item, "Cluster.add")
+    def add(self, *objects: KubernetesObject | Mapping[str, object]) -> None:
+        """Add objects, or replace existing objects of the same name; pods without a node wait for `schedule`.
+
+        Args:
+            objects: typed objects, or manifests as dicts, such as `Suggestion.objects`.
+
+        Raises:
+            InputError: a value is not an object of the Kubernetes API.
+        """
+        for each in objects:
+            item = typed_object(each, "Cluster.add")
+            if isinstance(item, Pod) and item.key in self.scheduler.pods:
+                # The scheduler ignores updates with an unchanged resource version, as kube-scheduler does.
+                item = replace(item, metadata=replace(item.metadata, resource_version=""))
             self._host.put(item)
 
-    def schedule(self, *pods: Pod) -> list[Decision]:
+    def schedule(self, *pods: Pod | Mapping[str, object]) -> list[Decision]:
         """Add pods, then schedule until no pod is ready; return the decisions in order (full records only).
 
         Raises:
@@ -421,14 +433,16 @@ def reject_path(objects: object) -> None:
         )
 
 
-def check_object(item: object, where: str) -> None:
-    """Raise if a value is not an object, with a suggestion.
+def typed_object(item: object, where: str) -> KubernetesObject:
+    """Return an object itself, or the object of a manifest, with defaults.
 
     Raises:
-        InputError: the argument is a builder, a string or anything but an API object.
+        InputError: the argument is a builder, a string, an invalid manifest, or anything but an API object.
     """
     if isinstance(item, KubernetesObject):
-        return
+        return item
+    if isinstance(item, Mapping):
+        return default_object(decode(item, where=where))
     name = type(item).__name__
     if callable(getattr(item, "obj", None)):
         raise InputError(where, got=f"a {name}", wanted="an object", hint="to call .obj() last")

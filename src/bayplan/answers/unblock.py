@@ -57,7 +57,7 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
         moved: the pods that move to other nodes.
         evicted: the keys of pods that lose their nodes and then wait, or are not recreated.
         commands: the kubectl commands for the change, if there are any.
-        objects: the new or changed objects, as documents.
+        objects: the new or changed objects, as documents; `Cluster.add` accepts them.
         deleted: the keys of pods that are deleted.
         ended: the keys of terminating pods for whose end the pod in question then waits.
     """
