@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from bayplan.analysis.free_amounts import free_amounts, pods_on_nodes
@@ -53,6 +53,10 @@ class Surroundings(Protocol):
         """Return the amounts that are allocatable and not requested, by node and resource."""
         ...
 
+    def nodes_with_devices(self) -> Sequence[str] | None:
+        """Return the nodes whose devices, free or taken, match all resource claims of the pod; None if that is unknown."""
+        ...
+
 
 class NoSurroundings:
     """Surroundings without any known object."""
@@ -71,6 +75,10 @@ class NoSurroundings:
     def free(self, nodes: Collection[str]) -> dict[str, Amounts]:
         """Return {}: no free amount is known."""
         return {}
+
+    def nodes_with_devices(self) -> None:
+        """Return None: no device is known."""
+        return
 
 
 @runtime_checkable
@@ -125,6 +133,10 @@ class RunSurroundings:
     def free(self, nodes: Collection[str]) -> Mapping[str, Amounts]:
         """Return the free amounts of nodes just before the decision, by node and resource."""
         return free_amounts(self._source, self._number, nodes)
+
+    def nodes_with_devices(self) -> None:
+        """Return None: the claims at the time of the decision are not known."""
+        return
 
 
 def surroundings_of(source: RunSource, number: int, scheduler_name: str) -> Surroundings:
