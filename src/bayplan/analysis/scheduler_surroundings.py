@@ -68,6 +68,10 @@ class SchedulerSurroundings:
         """Return an object of the catalog, or None."""
         return self._state.catalog.get(kind, key)
 
+    def keys(self, kind: type[KubernetesObject]) -> Collection[str]:
+        """Return the keys of all objects of a kind in the catalog."""
+        return self._state.catalog.keys(kind)
+
     def placed(self) -> Iterator[tuple[Pod, str]]:
         """Yield the pods on nodes, each with the name of its node."""
         names = self._state.nodes.names

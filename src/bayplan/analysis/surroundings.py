@@ -45,6 +45,10 @@ class Surroundings(Protocol):
         """Return an object that is neither a node nor a pod, or None."""
         ...
 
+    def keys(self, kind: type[KubernetesObject]) -> Collection[str]:
+        """Return the keys of all such objects of a kind, as far as they are known."""
+        ...
+
     def placed(self) -> Iterable[tuple[Pod, str]]:
         """Return the pods on nodes, with the names of the nodes."""
         ...
@@ -67,6 +71,10 @@ class NoSurroundings:
     def get(self, kind: type[T], key: str) -> T | None:
         """Return None: no object is known."""
         return None
+
+    def keys(self, kind: type[KubernetesObject]) -> tuple[()]:
+        """Return (): no object is known."""
+        return ()
 
     def placed(self) -> tuple[()]:
         """Return (): no pod is known."""
@@ -123,6 +131,10 @@ class RunSurroundings:
     def get(self, kind: type[T], key: str) -> T | None:
         """Return an object of the source's catalog; None if the source has no such object, or no catalog."""
         return self._source.catalog.get(kind, key) if isinstance(self._source, CatalogSource) else None
+
+    def keys(self, kind: type[KubernetesObject]) -> tuple[()]:
+        """Return (): a catalog of a source can't be listed."""
+        return ()
 
     def placed(self) -> Iterator[tuple[Pod, str]]:
         """Yield the pods that were on nodes just before the decision, each with the name of its node."""
