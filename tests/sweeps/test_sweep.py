@@ -93,16 +93,43 @@ def test_a_killed_sweep_resumes_with_the_remaining_trials(plan: SweepPlan, folde
 
 def test_a_finished_sweep_starts_no_executor(plan: SweepPlan, folder: Path) -> None:
     first = run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))
-
-    def refuse() -> Executor:
-        raise AssertionError("an executor was started")
-
     assert run_sweep(plan, folder / "out", refuse) == first
+
+
+def refuse() -> Executor:
+    raise AssertionError("an executor was started")
+
+
+def test_a_finished_sweep_is_ranked_by_another_objective_without_running_it_again(
+    plan: SweepPlan, folder: Path
+) -> None:
+    run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))
+    other = read_plan(folder / "sweep.yaml", objective="utilisation")
+    found = run_sweep(other, folder / "out", refuse)
+    assert found == run_sweep(other, folder / "new", lambda: LocalExecutor(other))
+    scores = [each.score or 0.0 for each in found]
+    assert scores == sorted(scores, reverse=True)
+    assert all(row["objective"] == row["utilisation"] for row in rows(folder / "out"))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_optuna_keeps_its_objective_until_its_sweep_is_finished(folder: Path) -> None:
+    pytest.importorskip("optuna")
+    plan, other = (
+        read_plan(folder / "sweep.yaml", search="optuna", trials=9, objective=name) for name in ("waiting_time", "cost")
+    )
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(plan, folder / "out", lambda: KilledExecutor(plan))
+    with pytest.raises(InputError, match="objective: expected waiting_time, for which Optuna chose the first sets"):
+        run_sweep(other, folder / "out", refuse)
+    first = run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))
+    found = run_sweep(other, folder / "out", refuse)
+    assert {each.number: each.parameters for each in found} == {each.number: each.parameters for each in first}
 
 
 def test_a_folder_of_a_different_sweep_is_refused(plan: SweepPlan, folder: Path) -> None:
     SweepFolder(folder / "out", plan)
-    other = read_plan(folder / "sweep.yaml", objective="utilisation")
+    other = read_plan(folder / "sweep.yaml", search="random", trials=3)
     with pytest.raises(InputError, match="contains another sweep"):
         SweepFolder(folder / "out", other)
 

@@ -95,6 +95,11 @@ def _run_batches(
     candidates: list[Candidate] = []
     executor: Executor | None = None
     total = trial_count(plan)
+    if len(store.done) == total:
+        # Perhaps with another objective, for which Optuna would now suggest other sets.
+        trials = [outcome.trial for outcome in store.done.values()]
+        sets = {trial.candidate: trial.parameters for trial in sorted(trials, key=lambda trial: trial.candidate)}
+        return [Candidate(number, each, *_score(plan, store.done, trials, number)) for number, each in sets.items()]
     try:
         for batch in search.batches():
             trials = _trials(plan, batch, len(candidates))
