@@ -257,6 +257,7 @@ def test_changes_are_parsed_and_formatted(text: str, want: Change | None) -> Non
         pytest.param("untaint=n1:x", id="no taint to remove"),
         pytest.param("add-nodes=x:cpu=1,memory=1Gi", id="no number of nodes"),
         pytest.param("resize=n1:cpu", id="no amount"),
+        pytest.param("resize=n1:cpu=-1", id="an amount below 0"),
         pytest.param("priority=web:high", id="no priority"),
         pytest.param("delete=nobody", id="no such workload"),
     ],

@@ -191,6 +191,11 @@ def test_json_output_has_rows_and_assumptions(run: Run, words: list[str], names:
     [
         pytest.param(["capacity", "nobody", "DUMP"], "workload: expected", id="no such workload"),
         pytest.param(["nodes", "add", "DUMP", "--shape", "cpu=1"], "shape: expected cpu and memory", id="no shape"),
+        pytest.param(
+            ["nodes", "add", "DUMP", "--shape", "name=s,cpu=1,memory=1Gi", "--shape", "name=s,cpu=2,memory=1Gi"],
+            "--shape: expected different names, got 2 shapes 's'",
+            id="two shapes with one name",
+        ),
         pytest.param(["nodes", "remove", "DUMP", "--node", "x*"], "nodes: expected", id="no such nodes"),
         pytest.param(
             ["nodes", "remove", "DUMP", "--shape", "cpu=8,memory=32Gi"],

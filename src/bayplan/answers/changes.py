@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from bayplan.answers.copies import Template, admission_of, check_has_replicas, quota_namespaces, replacement
 from bayplan.answers.displaced_pods import is_recreated_elsewhere
 from bayplan.answers.drain_rules import uncordoned
+from bayplan.answers.node_amounts import check_node_amount
 from bayplan.answers.node_groups import ZONE
 from bayplan.answers.node_shapes import daemon_models, parse_shape, parse_taint
 from bayplan.answers.question_cluster import QuestionCluster
@@ -29,7 +30,6 @@ from bayplan.controllers.pod_ranking import rank_for_deletion
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
-from bayplan.objects.quantity import parse_quantity
 from bayplan.objects.selectors import tolerates
 
 MAX_ADDED = 100_000
@@ -310,12 +310,7 @@ def _resize(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effe
         key, equals, value = part.partition("=")
         if not equals:
             raise InputError("resize", got=repr(part), wanted="resource=amount", hint="resize=NODE:cpu=8,memory=32Gi")
-        try:
-            parse_quantity(value)
-        except InputError:
-            raise InputError(
-                f"resize {key}", got=repr(value), wanted="a quantity", hint="resize=NODE:cpu=8,memory=32Gi"
-            ) from None
+        check_node_amount(key, value, what="resize", example="resize=NODE:cpu=8,memory=32Gi")
         amounts[key] = value
     for node in select_nodes(change.target, trial):
         allocatable = {**node.status.allocatable, **amounts}
