@@ -45,7 +45,8 @@ class Texts(PerNodePlugin):
     def score_node(self, pod, node): return 1
 
 class Defaults(PerNodePlugin):
-    def __init__(self, arguments, handle=None, limit=3): ...
+    def __init__(self, arguments, handle=None, limit=3):
+        super().__init__(arguments, handle)
     def score_node(self, pod, node): return 1
 """
 READS_NUMBERS = """

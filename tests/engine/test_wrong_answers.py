@@ -10,6 +10,7 @@ import pytest
 
 from bayplan.base.errors import PluginError
 from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.per_node_plugin import PerNodePlugin
 from bayplan.framework.plugin import (
     BindPlugin,
     FilterPlugin,
@@ -157,7 +158,7 @@ def rule_with(answer: Any) -> type[Plugin[Any]]:
         ),
         pytest.param(
             plugin_with(FilterPlugin, filter=np.array([9, 9])),
-            "Wrong.filter: expected 0, a verdict in `texts`, or a method reasons(), got verdict 0x9",
+            "Wrong.filter: expected 0, or a verdict in `texts`, got verdict 0x9",
             id="Filter returns an unknown verdict",
         ),
         pytest.param(
@@ -187,7 +188,7 @@ def rule_with(answer: Any) -> type[Plugin[Any]]:
         ),
         pytest.param(
             rule_with("no"),
-            "Wrong.filter_rule: filter(0) of its rule: expected an integer, got 'no'",
+            "Wrong.filter_rule: filter(): expected an integer, got 'no'",
             id="a rule returns a text",
         ),
         pytest.param(
@@ -203,6 +204,33 @@ def test_a_meaningless_plugin_result_raises_plugin_error(plugin: type[Plugin[Any
     with pytest.raises(PluginError) as raised:
         cluster.schedule(make_pod("p").obj(), make_pod("q").req(cpu="9").obj())
     assert want in str(raised.value)
+
+
+def test_a_constructor_that_does_not_call_that_of_its_base_is_refused() -> None:
+    def start(self: Any, arguments: object, handle: object) -> None:
+        self.limit = 3
+
+    wrong = type("Wrong", (PerNodePlugin,), {"__init__": start, "filter_node": lambda self, pod, node: None})
+    with pytest.raises(
+        PluginError, match=r"plugin Wrong: expected an __init__ that calls that of its base class.*try 'super"
+    ):
+        Cluster([make_node("a").obj()], plugins=[wrong])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(Status(Code.WAIT, ("later",)), id="a code that is no verdict"),
+        pytest.param(Status(Code.UNSCHEDULABLE, "text"), id="a text instead of a tuple"),  # type: ignore[arg-type]
+        pytest.param(Status(Code.UNSCHEDULABLE, (3,)), id="a number as reason"),  # type: ignore[arg-type]
+        pytest.param(Status(Code.UNSCHEDULABLE, ["x"]), id="a list of reasons"),  # type: ignore[arg-type]
+        pytest.param(unschedulable(), id="no reason"),
+    ],
+)
+def test_filter_node_with_a_meaningless_status_raises_plugin_error(answer: Status) -> None:
+    wrong = type("Wrong", (PerNodePlugin,), {"filter_node": lambda self, pod, node: answer})
+    with pytest.raises(PluginError, match=r"Wrong\.filter_node: expected None, a reason or a Status, got Status\("):
+        Cluster([make_node("a").obj()], plugins=[wrong]).schedule(make_pod("p").obj())
 
 
 def test_texts_that_are_not_strings_are_refused() -> None:

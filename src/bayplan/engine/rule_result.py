@@ -345,8 +345,7 @@ def _check_values(result: RuleResult) -> None:
     for row in range(result.columns.count):
         value = getattr(result.rule, method)(row)
         if not isinstance(value, int | np.integer):
-            where = f"{result.name}.{method}_rule: {method}({row}) of its rule"
-            raise PluginError(where, got=f"{value!r:.80}", wanted="an integer")
+            raise PluginError(f"{result.name}.{method}_rule: {method}()", got=f"{value!r:.80}", wanted="an integer")
 
 
 class RuleResults:

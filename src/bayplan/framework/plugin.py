@@ -247,8 +247,7 @@ class FilterPlugin(Plugin[S]):
     def reasons(self, spec: S, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the texts of a verdict other than 0."""
         if verdict not in self.texts:
-            wanted = "0, a verdict in `texts`, or a method reasons()"
-            raise PluginError(f"{self.name}.filter", got=f"verdict {verdict:#x}", wanted=wanted)
+            raise PluginError(f"{self.name}.filter", got=f"verdict {verdict:#x}", wanted="0, or a verdict in `texts`")
         return (self.texts[verdict],)
 
     def params_after_changes(self, spec: S, params: Params | None, cluster: ClusterState) -> Params | None:

@@ -21,7 +21,7 @@ from bayplan.framework.registry import Registry
 from bayplan.framework.rule import FilterRule, ScoreRule
 from bayplan.framework.status import error
 from bayplan.live.guarded_rules import GuardedFilterRule, GuardedScoreRule
-from bayplan.live.plugin_results import describe_problem, is_own
+from bayplan.live.plugin_results import check_created, describe_problem, is_own
 from bayplan.live.plugin_runner import PluginRunner
 
 _POINTS = {
@@ -78,7 +78,7 @@ class GuardedRegistry(Registry):
         """Create a plugin.
 
         Raises:
-            PluginError: a custom plugin raised an exception while it was created.
+            PluginError: a custom plugin raised an exception while it was created, or did not call the constructor of its base.
         """
         kind = self.plugins[name]
         if kind.__module__.startswith("bayplan."):
@@ -87,6 +87,7 @@ class GuardedRegistry(Registry):
             plugin = self.runner.call(name, "New", kind, arguments, handle)
         except PluginFailure as failure:
             raise PluginError(f"plugin {name} can't be created: {failure.text}") from None
+        check_created(plugin, name)
         guard(plugin, self.runner)
         return plugin
 

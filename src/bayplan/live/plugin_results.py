@@ -176,6 +176,18 @@ def is_own(plugin: Plugin[Any], method: str) -> bool:
     return function is not None and not str(getattr(function, "__module__", "")).startswith("bayplan.")
 
 
+def check_created(plugin: Plugin[Any], name: str) -> None:
+    """Check that the constructor of a plugin called that of its base class.
+
+    Raises:
+        PluginError: it did not.
+    """
+    if not hasattr(plugin, "handle"):
+        hint = "'super().__init__(arguments, handle)' as its first line"
+        wanted = "an __init__ that calls that of its base class"
+        raise PluginError(f"plugin {name}", wanted=wanted, got="one that doesn't", hint=hint)
+
+
 @dataclass(frozen=True)
 class CheckedRegistry(Registry):
     """A registry that creates custom plugins whose methods raise `PluginError` if they return a value of a wrong type."""
@@ -184,10 +196,11 @@ class CheckedRegistry(Registry):
         """Create a plugin.
 
         Raises:
-            PluginError: `texts` of a custom plugin is not a mapping of texts.
+            PluginError: the constructor of a custom plugin does not call that of its base, or `texts` is not a mapping of texts.
         """
         plugin = super().make(name, arguments, handle)
         if not type(plugin).__module__.startswith("bayplan."):
+            check_created(plugin, name)
             texts = getattr(plugin, "texts", {})
             if not isinstance(texts, Mapping) or not all(isinstance(text, str) for text in texts.values()):
                 raise PluginError(f"{name}.texts", got=f"{texts!r:.80}", wanted="a mapping of verdicts to texts")
