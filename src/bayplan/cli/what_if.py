@@ -5,12 +5,12 @@ from typing import Annotated, TypeAlias
 import typer
 
 from bayplan.answers.answer_text import difference_text
-from bayplan.answers.changes import CHANGES, Change, is_change, missing_change, parse_change
+from bayplan.answers.changes import CHANGES, is_change, missing_change
 from bayplan.answers.what_if import Reschedule
 from bayplan.answers.what_if import what_if as find_differences
 from bayplan.app.custom_plugins import reported_plugin_errors
 from bayplan.app.mode import Mode
-from bayplan.app.question_clusters import CONFIGURATION_CHANGES, changed_setup, is_configuration_change
+from bayplan.app.question_clusters import CONFIGURATION_CHANGES, changed_setup, is_configuration_change, read_change
 from bayplan.cli.question_options import All, opened, print_answer
 from bayplan.cli.simulation_options import ModeOption, Plugins, Seed, SourceConfig, SourceFeatureGates, Strict
 from bayplan.cli.source_options import AsJson, Context, Kubeconfig, source_options
@@ -80,7 +80,7 @@ def what_if(
         seed=seed,
         strict=strict,
     )
-    parsed = [_with_objects(parse_change(text), strict=strict) for text in changes]
+    parsed = [read_change(text, strict=strict) for text in changes]
     with opened(options) as (source, cluster):
         setup = changed_setup(source.scheduler, configured) if configured else None
         label, (kind, these) = ", ".join(configured), _rescheduled(reschedule or [])
@@ -98,15 +98,3 @@ def _rescheduled(texts: list[str]) -> tuple[Reschedule, list[str]]:
     if "all" in texts:
         return Reschedule.ALL, []
     return (Reschedule.THESE, these) if these else (Reschedule.NEW, [])
-
-
-def _with_objects(change: Change, *, strict: bool) -> Change:
-    """Return a change with the objects of its file, if its kind reads a file."""
-    if change.kind != "apply":
-        return change
-    # Imported here, because only this kind of change reads manifests.
-    from bayplan.formats.inputs import load_inputs
-
-    return Change(
-        change.kind, change.target, objects=tuple(load_inputs([change.target], strict=strict).manifest.objects())
-    )
