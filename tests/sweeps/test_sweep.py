@@ -208,6 +208,25 @@ parameters: {shape: [small, large], nodes: [1, 3]}
         pytest.param("parameters: {a: [1]}\nseeds: [1, 2, 1]\n", "1 more than once", id="a repeated seed"),
         pytest.param("parameters: {a: [1]}\nshapes: {s: {cpu: 4x}}\n", "shapes.s.cpu", id="a shape without a quantity"),
         pytest.param("parameters: {a: [1]}\nshapes: {s: {price: low}}\n", "shapes.s.price", id="an invalid price"),
+        pytest.param(
+            "parameters: {a: [1]}\nshapes: {s: {memory: 16}}\n",
+            "got 16 bytes; try memory=16Gi",
+            id="memory without a unit",
+        ),
+        pytest.param(
+            "parameters: {wieght.NodeResourcesFit: [1]}\n", "try weight.NodeResourcesFit", id="an unknown parameter"
+        ),
+        pytest.param(
+            "parameters: {nodes: [1]}\n", "shapes, for the parameter nodes: expected", id="nodes without shapes"
+        ),
+        pytest.param(
+            "parameters: {nodes: [1]}\nshapes: {s: {cpu: 4}, t: {cpu: 8}}\n",
+            "expected one of the shapes s, t",
+            id="no shape",
+        ),
+        pytest.param(
+            "parameters: {shape: [sml]}\nshapes: {sm: {cpu: 4}}\n", "got 'sml'; try sm", id="an unknown shape"
+        ),
     ],
 )
 def test_an_invalid_sweep_file_is_refused(tmp_path: Path, text: str, want: str) -> None:
@@ -384,6 +403,19 @@ def test_the_sweep_command_prints_the_best_candidates(folder: Path, capsys: pyte
     assert " s  " in printed[1]
     assert printed[-1].endswith("trials.parquet: 8 trials")
     assert not any("same score" in line for line in printed)
+
+
+@pytest.mark.parametrize(
+    ("until", "has_note"),
+    [pytest.param("", True, id="without until"), pytest.param("until: 2h\n", False, id="with until")],
+)
+def test_the_sweep_command_warns_of_pods_that_are_left_pending(
+    folder: Path, capsys: pytest.CaptureFixture[str], until: str, has_note: bool
+) -> None:
+    text = "paths: [cluster.yaml]\nshapes: {s: {cpu: 2, memory: 4Gi}}\nparameters: {nodes: [0, 2, 4]}\n"
+    (folder / "few.yaml").write_text(text + until)
+    assert main(["sweep", str(folder / "few.yaml"), "--out", str(folder / "few"), "--executor", "local"]) == 0
+    assert ("Up to 3 pods are still pending at the end of 3 sets." in capsys.readouterr().out) == has_note
 
 
 def test_the_sweep_command_lists_each_set_and_each_error_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
