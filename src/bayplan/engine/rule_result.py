@@ -323,17 +323,17 @@ class RuleSet:
         moved, self._moved = self._moved, True
         timer = self._shared.timer
         epochs = 0
-        for number in range(len(self.results)):
-            result: RuleResult = self.results[number]
-            try:
+        try:
+            for number in range(len(self.results)):
+                result: RuleResult = self.results[number]
                 if timer is None:
                     result.refresh(self.params[number], feasible)
                 else:
                     timer((result.name, self._point), result.refresh, self.params[number], feasible)
-            except (TypeError, OverflowError):
-                _check_values(result)
-                raise
-            epochs += result.epoch
+                epochs += result.epoch
+        except (TypeError, OverflowError):
+            _check_values(result)
+            raise
         moved = moved or epochs != self._epochs
         self._moved, self._epochs = False, epochs
         return moved
