@@ -17,6 +17,7 @@ from bayplan.framework.plugin import (
     Params,
     PermitPlugin,
     Plugin,
+    PostBindPlugin,
     PostFilterPlugin,
     PreBindPlugin,
     PreEnqueuePlugin,
@@ -214,6 +215,34 @@ def test_a_constructor_that_does_not_call_that_of_its_base_is_refused() -> None:
     with pytest.raises(
         PluginError, match=r"plugin Wrong: expected an __init__ that calls that of its base class.*try 'super"
     ):
+        Cluster([make_node("a").obj()], plugins=[wrong])
+
+
+@pytest.mark.parametrize(
+    ("base", "method", "function", "want"),
+    [
+        pytest.param(
+            FilterPlugin,
+            "compile",
+            lambda self, pod: Nothing(),
+            r"expected compile\(self, pod, cluster\), got compile\(self, pod\)",
+            id="a parameter is missing",
+        ),
+        pytest.param(
+            ScorePlugin,
+            "score",
+            lambda self, spec, rows, params, more: np.zeros(len(rows), dtype=np.int64),
+            r"expected score\(self, spec, params, rows\), got score\(self, spec, rows, params, more\)",
+            id="a parameter too many",
+        ),
+        pytest.param(
+            PostBindPlugin, "post_bind", lambda self: None, r"expected post_bind\(self, state, pod", id="none"
+        ),
+    ],
+)
+def test_a_method_with_other_parameters_is_refused(base: Any, method: str, function: Any, want: str) -> None:
+    wrong = type("Wrong", (base,), {"compile": lambda self, pod, cluster: Nothing(), method: function})
+    with pytest.raises(PluginError, match=f"plugin Wrong: {want}"):
         Cluster([make_node("a").obj()], plugins=[wrong])
 
 

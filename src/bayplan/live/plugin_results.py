@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -177,15 +178,31 @@ def is_own(plugin: Plugin[Any], method: str) -> bool:
 
 
 def check_created(plugin: Plugin[Any], name: str) -> None:
-    """Check that the constructor of a plugin called that of its base class.
+    """Check that the constructor of a plugin called that of its base class, and that its methods have the right parameters.
 
     Raises:
-        PluginError: it did not.
+        PluginError: it did not, or a method has other parameters.
     """
     if not hasattr(plugin, "handle"):
         hint = "'super().__init__(arguments, handle)' as its first line"
         wanted = "an __init__ that calls that of its base class"
         raise PluginError(f"plugin {name}", wanted=wanted, got="one that doesn't", hint=hint)
+    for method in (*RESULT_TYPES, "unreserve", "post_bind"):
+        if is_own(plugin, method):
+            _check_parameters(type(plugin), name, method)
+
+
+def _check_parameters(kind: type[Plugin[Any]], name: str, method: str) -> None:
+    """Raise PluginError if a method can't be called with the arguments of the method that it overrides."""
+    bases = [base for base in kind.__mro__ if base.__module__.startswith("bayplan.") and method in vars(base)]
+    if not bases:
+        return  # It is no method of the framework.
+    own, base = (inspect.signature(getattr(each, method)) for each in (kind, bases[0]))
+    try:
+        own.bind(*base.parameters)
+    except TypeError:
+        wanted, got = (f"{method}({', '.join(each.parameters)})" for each in (base, own))
+        raise PluginError(f"plugin {name}", wanted=wanted, got=got) from None
 
 
 @dataclass(frozen=True)
