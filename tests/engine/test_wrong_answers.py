@@ -246,6 +246,13 @@ def test_a_method_with_other_parameters_is_refused(base: Any, method: str, funct
         Cluster([make_node("a").obj()], plugins=[wrong])
 
 
+def test_a_static_method_has_no_parameter_self() -> None:
+    methods = {"compile": staticmethod(lambda pod, cluster: Nothing()), "texts": {1: "node(s) were full"}}
+    methods["filter"] = staticmethod(lambda spec, params, rows: rows.verdicts((rows.everywhere(True), 1)))
+    cluster = Cluster([make_node("a").obj()], plugins=[type("Right", (FilterPlugin,), methods)])
+    assert "1 node(s) were full" in cluster.schedule(make_pod("p").obj())[0].record.message
+
+
 @pytest.mark.parametrize(
     "answer",
     [

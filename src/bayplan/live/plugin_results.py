@@ -189,17 +189,21 @@ def check_created(plugin: Plugin[Any], name: str) -> None:
         raise PluginError(f"plugin {name}", wanted=wanted, got="one that doesn't", hint=hint)
     for method in (*RESULT_TYPES, "unreserve", "post_bind"):
         if is_own(plugin, method):
-            _check_parameters(type(plugin), name, method)
+            _check_parameters(plugin, name, method)
 
 
-def _check_parameters(kind: type[Plugin[Any]], name: str, method: str) -> None:
+def _check_parameters(plugin: Plugin[Any], name: str, method: str) -> None:
     """Raise PluginError if a method can't be called with the arguments of the method that it overrides."""
+    kind = type(plugin)
     bases = [base for base in kind.__mro__ if base.__module__.startswith("bayplan.") and method in vars(base)]
     if not bases:
         return  # It is no method of the framework.
-    own, base = (inspect.signature(getattr(each, method)) for each in (kind, bases[0]))
     try:
-        own.bind(*base.parameters)
+        own, bound, base = (inspect.signature(getattr(each, method)) for each in (kind, plugin, bases[0]))
+    except ValueError:
+        return  # A method of an extension module may have no signature.
+    try:
+        bound.bind(*list(base.parameters)[1:])
     except TypeError:
         wanted, got = (f"{method}({', '.join(each.parameters)})" for each in (base, own))
         raise PluginError(f"plugin {name}", wanted=wanted, got=got) from None
