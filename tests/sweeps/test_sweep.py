@@ -463,6 +463,22 @@ def test_a_missing_package_is_reported_with_its_install_command(
     assert f"pip install 'bayplan[{package}]'" in capsys.readouterr().err
 
 
+def test_a_trial_that_a_signal_kept_out_of_the_journal_is_not_in_the_table(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SweepFolder(folder / "out", read_plan(folder / "sweep.yaml"))
+
+    def interrupted(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            store.add(Outcome(trial=Trial(number=0, candidate=0, parameters={}, seed=0)))
+    store.write_table()
+    assert rows(folder / "out") == []
+
+
 @pytest.mark.parametrize(
     ("number", "want"),
     [pytest.param(signal.SIGINT, 130, id="Ctrl-C"), pytest.param(signal.SIGTERM, 143, id="SIGTERM")],

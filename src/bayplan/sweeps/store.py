@@ -46,7 +46,7 @@ class SweepFolder:
         self.path = path
         self._plan = plan
         path.mkdir(parents=True, exist_ok=True)
-        self.done = {outcome.trial.number: outcome for outcome in self._journal()}
+        self.done = dict(self._journal())
         text = msgspec.json.encode(plan, order="sorted")
         stored = path / PLAN
         if stored.exists():
@@ -74,7 +74,7 @@ class SweepFolder:
                 hint="another --out",
             )
 
-    def _journal(self) -> Iterator[Outcome]:
+    def _journal(self) -> Iterator[tuple[int, Outcome]]:
         journal = self.path / JOURNAL
         if not journal.exists():
             return
@@ -83,7 +83,8 @@ class SweepFolder:
             if not line.endswith(b"\n"):
                 break  # The process was killed while it wrote this line.
             whole += len(line)
-            yield msgspec.json.decode(line, type=Outcome)
+            outcome = msgspec.json.decode(line, type=Outcome)
+            yield outcome.trial.number, outcome
         os.truncate(journal, whole)
 
     def check_input(self) -> None:
@@ -120,6 +121,8 @@ class SweepFolder:
 
     def write_table(self) -> Path:
         """Write the Parquet file of all finished trials; return its path."""
+        # If a signal interrupted `add`, the journal decides: a trial that it lacks runs again.
+        self.done = dict(self._journal())
         outcomes = [self.done[number] for number in sorted(self.done)]
         types = {
             name: _column_type([each.trial.parameters.get(name) for each in outcomes]) for name in self._plan.space
