@@ -20,7 +20,6 @@ from bayplan.analysis.pod_lookup import find_pods
 from bayplan.analysis.rows import Rows
 from bayplan.analysis.waits import WAITING
 from bayplan.answers.capacity import DEFAULT_LIMIT, CapacityAnswer, capacity, parse_mix
-from bayplan.answers.changes import parse_change
 from bayplan.answers.cluster_tables import NodeRow, PodRow, node_rows, pod_rows
 from bayplan.answers.current_source import current_pods
 from bayplan.answers.drain_rules import DrainOptions
@@ -33,8 +32,18 @@ from bayplan.answers.trial import Trial
 from bayplan.answers.unblock import Unblocking, unblock
 from bayplan.answers.waiting_reasons import WaitingReason, waiting_reasons
 from bayplan.answers.what_if import Answer as WhatIfAnswer
-from bayplan.answers.what_if import Reschedule, what_if
+from bayplan.answers.what_if import what_if
 from bayplan.app.custom_plugins import CustomPlugin
+from bayplan.app.library_arguments import (
+    checked_target,
+    plugin_classes,
+    prices_by_node,
+    reject_configuration_path,
+    reject_path,
+    rescheduled,
+    split_changes,
+    typed_object,
+)
 from bayplan.app.mode import Mode
 from bayplan.app.question_clusters import changed_setup
 from bayplan.app.scheduler_setup import SchedulerSetup, SetupOrigin
@@ -86,7 +95,7 @@ class Cluster:
 
     def __init__(
         self,
-        objects: Iterable[KubernetesObject] = (),
+        objects: Iterable[KubernetesObject | Mapping[str, object]] = (),
         *,
         configuration: Mapping[str, object] | str | None = None,
         classic: ClassicConfiguration | None = None,
@@ -104,6 +113,7 @@ class Cluster:
             raise InputError("objects", got=f"a {kind}", wanted="a list", hint=f"[{kind.lower()}]") from problem
         if registry is None:
             registry = in_tree_registry() if classic is None else Registry({})
+        plugins = plugin_classes(plugins)
         registry = registry.with_plugins(*plugins)
         gates = FeatureGates.from_mapping(feature_gates or {})
         self.source: ClusterSource | None = None
@@ -193,13 +203,23 @@ class Cluster:
             if not pod.spec.node_name and key not in placed and pod.metadata.deletion_timestamp is None
         ]
 
-    def add(self, *objects: KubernetesObject) -> None:
-        """Add objects, or replace existing objects of the same name; pods without a node wait for `schedule`."""
-        for item in objects:
-            check_object(item, "Cluster.add")
+    def add(self, *objects: KubernetesObject | Mapping[str, object]) -> None:
+        """Add objects, or replace existing objects of the same name; pods without a node wait for `schedule`.
+
+        Args:
+            objects: typed objects, or manifests as dicts, such as `Suggestion.objects`.
+
+        Raises:
+            InputError: a value is not an object of the Kubernetes API.
+        """
+        for each in objects:
+            item = typed_object(each, "Cluster.add")
+            if isinstance(item, Pod) and item.key in self.scheduler.pods:
+                # The scheduler ignores updates with an unchanged resource version, as kube-scheduler does.
+                item = replace(item, metadata=replace(item.metadata, resource_version=""))
             self._host.put(item)
 
-    def schedule(self, *pods: Pod) -> list[Decision]:
+    def schedule(self, *pods: Pod | Mapping[str, object]) -> list[Decision]:
         """Add pods, then schedule until no pod is ready; return the decisions in order (full records only).
 
         Raises:
@@ -266,6 +286,7 @@ class Cluster:
         Raises:
             InputError: no pod matches, or the text is ambiguous.
         """
+        target = checked_target(target)
         try:
             return find_pods(target, self.timelines())
         except InputError:
@@ -310,6 +331,8 @@ class Cluster:
         Raises:
             InputError: a workload does not exist.
         """
+        if isinstance(seeds, int):
+            raise InputError("seeds", got=repr(seeds), wanted="a list of seeds", hint=f"range({seeds})")
         return capacity(self.questions(), parse_mix(mix), preempts=preempts, limit=limit, seeds=seeds)
 
     def what_if(
@@ -318,32 +341,32 @@ class Cluster:
         """Return the effect of changes, e.g. ``cluster.what_if("lose-zone=a", "scale=web:5")``. The cluster does not change.
 
         Args:
-            changes: see `bayplan.answers.changes.CHANGES`.
-            configuration: the changes of the scheduler, e.g. ``weight=NodeResourcesFit:5``; see `bayplan.app.question_clusters`.
+            changes: changes as for ``bayplan what-if``, of the cluster or the scheduler (``weight=NodeResourcesFit:5``).
+            configuration: more changes of the scheduler; see `bayplan.app.question_clusters`.
             reschedule: ``new`` pods only, ``all`` from an empty cluster, or pods and workloads.
 
         Raises:
             InputError: a change is invalid.
         """
-        setup = changed_setup(self._setup, configuration) if configuration else None
-        these = () if isinstance(reschedule, str) else tuple(reschedule)
+        of_cluster, of_scheduler = split_changes(changes, configuration)
+        setup = changed_setup(self._setup, of_scheduler) if of_scheduler else None
+        label, (kind, these) = ", ".join(of_scheduler), rescheduled(reschedule)
         return what_if(
-            self.questions(),
-            [parse_change(change) for change in changes],
-            scheduler=setup,
-            scheduler_label=", ".join(configuration),
-            reschedule=Reschedule(reschedule) if isinstance(reschedule, str) else Reschedule.THESE,
-            these=these,
+            self.questions(), of_cluster, scheduler=setup, scheduler_label=label, reschedule=kind, these=these
         )
 
     def removable_nodes(self, *, prices: Mapping[str, float] | None = None, force: bool = False) -> RemovalAnswer:
         """Return which nodes can be drained and removed with every placed pod still placed.
 
         Args:
-            prices: the price by node, by default its annotation ``bayplan.io/price``; 1 for the other nodes.
+            prices: the price by node, instance type or pool, by default the annotation ``bayplan.io/price``; 1 for other nodes.
             force: whether pods without a controller may move, too.
+
+        Raises:
+            InputError: a price is invalid, or of no node.
         """
-        return nodes_to_remove(self.questions(), prices=prices, options=DrainOptions(force=force))
+        by_node = prices_by_node(prices, [node for node in self.state.nodes.nodes if node is not None])
+        return nodes_to_remove(self.questions(), prices=by_node, options=DrainOptions(force=force))
 
     def waiting_reasons(self) -> Rows[WaitingReason]:
         """Return the reasons why pods are pending; first those that alone block the most pods."""
@@ -355,7 +378,7 @@ class Cluster:
         Raises:
             InputError: the target does not exist, or none of its pods is pending.
         """
-        pods = self.scheduler.pods
+        target, pods = checked_target(target), self.scheduler.pods
         try:
             # Most pods have a node: they are searched only for a good error message.
             lives = find_pods(target, self._timelines([pods[key] for key in self.pending]))
@@ -409,33 +432,6 @@ class Cluster:
         return other
 
 
-def reject_path(objects: object) -> None:
-    """Raise if a string is given instead of objects: iterating over it returns characters.
-
-    Raises:
-        InputError: the argument is a path.
-    """
-    if isinstance(objects, str):
-        raise InputError(
-            "Cluster(objects)", got=repr(objects), wanted="a list of objects", hint=f"Cluster.open({objects!r})"
-        )
-
-
-def check_object(item: object, where: str) -> None:
-    """Raise if a value is not an object, with a suggestion.
-
-    Raises:
-        InputError: the argument is a builder, a string or anything but an API object.
-    """
-    if isinstance(item, KubernetesObject):
-        return
-    name = type(item).__name__
-    if callable(getattr(item, "obj", None)):
-        raise InputError(where, got=f"a {name}", wanted="an object", hint="to call .obj() last")
-    hint = "*objects, if it is a list of objects" if isinstance(item, list | tuple) else "make_pod(...).obj()"
-    raise InputError(where, got=f"{name} {item!r:.60}", wanted="a node, a pod or another object", hint=hint)
-
-
 def _state_text(pod: PodTimeline) -> str:
     """Return why a pod is not pending: ``is on node-1``, ``has succeeded``."""
     if pod.fate in (PodFate.SUCCEEDED, PodFate.FAILED):
@@ -454,6 +450,7 @@ def _setup_of(
     plugins: Sequence[type[Plugin[Any]]],
 ) -> SchedulerSetup:
     """Return the scheduler setup for the arguments of a cluster."""
+    reject_configuration_path(configuration)
     points = registry.extension_points_for_configuration
     loaded: SchedulerConfiguration
     text = "" if configuration is None else configuration

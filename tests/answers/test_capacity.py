@@ -124,6 +124,40 @@ def test_a_copy_of_a_stateful_set_gets_a_volume_at_once_if_its_class_binds_immed
     )
 
 
+@pytest.mark.parametrize("is_used", [False, True], ids=["no claim exists", "claims of deleted pods exist"])
+def test_copies_of_a_stateful_set_without_pods_get_the_claims_of_its_templates(is_used: bool) -> None:
+    labels = {"app": "db"}
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
+    claim = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": "standard",
+    }
+    spec = {
+        "serviceName": "db",
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": claim}],
+    }
+    db = make_object({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db"}, "spec": spec})
+    storage = make_object(
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {"name": "standard"},
+            "provisioner": "example.com/disks",
+            "volumeBindingMode": "WaitForFirstConsumer",
+        }
+    )
+    # The volume of the first pod is in zone a, so that its copy can't go to node n2.
+    volume = make_volume("pv").bound("data-db-0").node_affinity("topology.kubernetes.io/zone", "a").obj()
+    left = (volume, make_claim("data-db-0").storage_class("standard").bound("pv").obj()) if is_used else ()
+    nodes = (node("n1", cpu="0"), node("n2", zone="b", cpu="3"))
+    answer = capacity(cluster_of(*nodes, storage, db, *left), [Share("statefulset/db")])
+    assert answer.copies == (0 if is_used else 3)
+    assert "copies of statefulset/default/db are like its template" in answer.assumptions
+
+
 def test_preempting_copies_list_their_victims_with_node_and_controller() -> None:
     pods = [running(f"web-{number}", "n1").obj() for number in range(4)]
     cluster = cluster_of(

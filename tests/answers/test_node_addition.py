@@ -98,6 +98,20 @@ def test_an_invalid_shape_is_refused(text: str) -> None:
         parse_shape(text, cluster_of(*FULL).state)
 
 
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param("cpu=8,memry=32Gi", "got 'memry'; try memory=32Gi", id="a misspelt resource"),
+        pytest.param("cpu=8,memory=32Gi,disk=9", "got 'disk'; try cpu=8,memory=32Gi", id="an unknown resource"),
+        pytest.param("cpu=-8,memory=32Gi", "shape cpu: expected an amount of at least 0, got '-8'", id="less than 0"),
+        pytest.param("cpu=8,memory=32", "expected an amount with a unit, got 32 bytes; try memory=32Gi", id="no unit"),
+    ],
+)
+def test_an_impossible_amount_of_a_shape_is_refused(text: str, want: str) -> None:
+    with pytest.raises(InputError, match=want):
+        parse_shape(text, cluster_of(*FULL).state)
+
+
 def test_a_misspelt_node_in_a_shape_is_suggested() -> None:
     cluster = cluster_of(node("node-one"))
     with pytest.raises(InputError, match="expected a node of this cluster, got 'node-ome'; try 'like=node-one'"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bayplan import make_pod
 from bayplan.testing.object_builders import make_priority_class
 from tests.answers.test_unblock import THREE, node, running, suggested_texts, unblocked
@@ -41,12 +43,14 @@ def test_a_pod_that_comes_back_to_its_node_is_not_moved() -> None:
 def test_a_pod_waits_for_the_end_of_a_terminating_pod() -> None:
     dying = running("dying", "a", "3").terminating()
     pods = (dying, running("web-b", "b", "3"), running("web-c", "c", "3"))
-    found = unblocked(*THREE, *pods, make_pod("x").req(cpu="4").priority(5).spec(preemptionPolicy="Never"))
-    assert "wait" not in {each.kind for each in found.suggestions}
-    found = unblocked(*THREE, *pods, make_pod("x").req(cpu="4").priority(5))
-    best = found.suggestions[0]
-    assert (best.kind, best.node, best.evicted, best.moved, best.ended) == ("wait", "a", [], [], ["default/dying"])
-    assert best.text == "wait: default/dying is terminating on a, which makes room"
+    # Even if it has no higher priority or may not preempt, so that it is not nominated to the node.
+    never = make_pod("x").req(cpu="4").priority(5).spec(preemptionPolicy="Never")
+    for x in (make_pod("x").req(cpu="4"), never, make_pod("x").req(cpu="4").priority(5)):
+        found = unblocked(*THREE, make_priority_class("high", 10), *pods, x)
+        best = found.suggestions[0]
+        assert (best.kind, best.node, best.evicted, best.moved, best.ended) == ("wait", "a", [], [], ["default/dying"])
+        assert best.text == "wait: default/dying is terminating on a, which makes room"
+        assert suggested_texts(found, "raise priority") == []
     # Another pod on the node has to be preempted, too.
     small = running("small", "a", "1")
     found = unblocked(
@@ -55,6 +59,21 @@ def test_a_pod_waits_for_the_end_of_a_terminating_pod() -> None:
     assert found.suggestions[0].text == (
         "wait: the scheduler preempts default/small on a by itself, where default/dying is terminating"
     )
+
+
+@pytest.mark.parametrize(
+    ("owner", "taint"),
+    [
+        pytest.param("DaemonSet", "", id="a DaemonSet recreates the pod there"),
+        pytest.param("StatefulSet", "", id="a StatefulSet recreates the pod"),
+        pytest.param("ReplicaSet", "node.kubernetes.io/unreachable", id="the kubelet does not respond"),
+    ],
+)
+def test_a_pod_does_not_wait_for_terminating_pods_that_make_no_room(owner: str, taint: str) -> None:
+    dying = running("dying", "a", "3", owner="").owner(owner, "web").terminating()
+    place = node("a").taint(taint) if taint else node("a")
+    x = make_pod("x").req(cpu="4").spec(tolerations=[{"operator": "Exists"}])
+    assert suggested_texts(unblocked(place, dying, x), "wait") == []
 
 
 def test_pod_affinity_that_cannot_be_read_is_dropped() -> None:

@@ -254,8 +254,10 @@ def test_changes_are_parsed_and_formatted(text: str, want: Change | None) -> Non
         pytest.param("cordon=nobody", id="no such node"),
         pytest.param("scale=web:many", id="no number of replicas"),
         pytest.param("taint=n1:x", id="no taint"),
+        pytest.param("untaint=n1:x", id="no taint to remove"),
         pytest.param("add-nodes=x:cpu=1,memory=1Gi", id="no number of nodes"),
         pytest.param("resize=n1:cpu", id="no amount"),
+        pytest.param("resize=n1:cpu=-1", id="an amount below 0"),
         pytest.param("priority=web:high", id="no priority"),
         pytest.param("delete=nobody", id="no such workload"),
     ],
@@ -266,6 +268,12 @@ def test_an_impossible_change_is_refused_and_leaves_the_cluster_unchanged(text: 
         what_if(cluster, [parse_change(text)])
     cluster.state.check_invariants()
     assert set(cluster.state.pods) == {f"default/web-{number}" for number in range(3)}
+
+
+@pytest.mark.parametrize("text", ["label:pol=x", "label:pol"])
+def test_a_misspelt_label_is_followed_by_the_likely_one(text: str) -> None:
+    with pytest.raises(InputError, match=rf"got '{text}'; try 'label:pool"):
+        what_if(cluster_of(node("n1", pool="x")), [parse_change(f"cordon={text}")])
 
 
 def test_the_help_lists_every_kind_of_change() -> None:

@@ -45,15 +45,16 @@ class Texts(PerNodePlugin):
     def score_node(self, pod, node): return 1
 
 class Defaults(PerNodePlugin):
-    def __init__(self, arguments, handle=None, limit=3): ...
+    def __init__(self, arguments, handle=None, limit=3):
+        super().__init__(arguments, handle)
     def score_node(self, pod, node): return 1
 """
-RETURNS_NONE = """
-from bayplan.framework.plugin import ReservePlugin
+READS_NUMBERS = """
+from bayplan import PerNodePlugin
 
-class Reserves(ReservePlugin):
-    name = "Reserves"
-    def reserve(self, state, pod, node_name): return None
+class Numbers(PerNodePlugin):
+    reads = property(lambda self: 5)
+    def score_node(self, pod, node): return 1
 """
 PLUGIN = '''
 from bayplan import NodeInfo, PerNodePlugin
@@ -345,10 +346,10 @@ def test_such_classes_are_also_refused_by_the_library_and_by_the_check() -> None
 
 
 def test_an_error_outside_of_plugins_suggests_to_check_them(folder: Path) -> None:
-    (folder / "odd.py").write_text(RETURNS_NONE)
+    (folder / "odd.py").write_text(READS_NUMBERS)
     with pytest.raises(AttributeError) as failed:
-        placed(folder, "odd.py:Reserves")
-    assert failed.value.__notes__[-1].startswith("Perhaps Reserves returned a value of the wrong type: bayplan.testing")
+        placed(folder, "odd.py:Numbers")
+    assert failed.value.__notes__[-1].startswith("Perhaps Numbers returned a value of the wrong type: bayplan.testing")
 
 
 @pytest.mark.parametrize(

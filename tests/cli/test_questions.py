@@ -191,6 +191,11 @@ def test_json_output_has_rows_and_assumptions(run: Run, words: list[str], names:
     [
         pytest.param(["capacity", "nobody", "DUMP"], "workload: expected", id="no such workload"),
         pytest.param(["nodes", "add", "DUMP", "--shape", "cpu=1"], "shape: expected cpu and memory", id="no shape"),
+        pytest.param(
+            ["nodes", "add", "DUMP", "--shape", "name=s,cpu=1,memory=1Gi", "--shape", "name=s,cpu=2,memory=1Gi"],
+            "--shape: expected different names, got 2 shapes 's'",
+            id="two shapes with one name",
+        ),
         pytest.param(["nodes", "remove", "DUMP", "--node", "x*"], "nodes: expected", id="no such nodes"),
         pytest.param(
             ["nodes", "remove", "DUMP", "--shape", "cpu=8,memory=32Gi"],
@@ -368,7 +373,19 @@ def test_pods_of_a_result_have_their_generated_resource_claims(
     assert main(["simulate", str(tmp_path / "gpus.yaml"), "--out", str(tmp_path / "run")]) == 0
     capsys.readouterr()
     assert main(["waiting", str(tmp_path / "run")]) == 1
-    assert "1 pod: no node has free devices that match all of its resource claims\n" in capsys.readouterr().out
+    taken = "1 pod: the devices that match all of its resource claims, on g1, are taken\n"
+    assert taken in capsys.readouterr().out
+
+
+def test_a_request_that_no_device_matches_differs_from_taken_devices(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    request = "deviceClassName: gpu"
+    impossible = f"{request}, selectors: [{{cel: {{expression: 'false'}}}}]"
+    (tmp_path / "gpus.yaml").write_text(GPUS.replace(request, impossible))
+    assert main(["waiting", str(tmp_path / "gpus.yaml")]) == 1
+    no_match = "each of 2 pods: no node has devices that match all of its resource claims, not even taken ones\n"
+    assert no_match in capsys.readouterr().out
 
 
 def test_pods_of_a_result_have_their_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

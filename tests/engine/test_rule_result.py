@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from bayplan.base.errors import PluginError
 from bayplan.engine.rule_result import FilterResult, ScoreResult
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import Handle, Params, Reads, ScorePlugin
@@ -111,15 +110,6 @@ def test_an_adapted_result_has_a_new_rule_that_is_bound_refreshed_and_told_of_th
     result.refresh((), np.ones(state.nodes.capacity, dtype=np.uint8))
     assert values == [(2, True), (2, True), (3, True), (3, True), (13, True), (23, True), (5, False), (5, False)]
     assert result.rule.scored == scored + 1
-
-
-@pytest.mark.parametrize("method", ["filter_rule", "score_rule"])
-def test_a_plugin_that_returns_no_rule_gets_an_error(method: str) -> None:
-    state = make_scheduler(in_tree=("NodeResourcesFit",), nodes=("n1",)).state
-    plugin: Any = SimpleNamespace(name="Custom", reads=Reads.NODES, score_reads=lambda spec: Reads.NODES)
-    setattr(plugin, method, lambda *_: None)
-    with pytest.raises(PluginError, match=rf"Custom\.{method}: expected a (Filter|Score)Rule, got None"):
-        (FilterResult if method == "filter_rule" else ScoreResult)(plugin, SimpleNamespace(), state)
 
 
 @dataclass(frozen=True)

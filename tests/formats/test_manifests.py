@@ -111,6 +111,11 @@ def test_manifests_load_in_order_with_defaults_sources_and_documents(tmp_path: P
         ),
         pytest.param("- a\n- b\n", "0.yaml:1 document: expected an object, got a list of 2", id="a list"),
         pytest.param("words", "0.yaml:1 document: expected an object, got 'words'", id="a text"),
+        pytest.param(
+            "NAME   READY\nweb-1   1/1\n",
+            "0.yaml:1 document: expected an object, got 'NAME   READY web-1   1/1'; try the output of kubectl get -o yaml",
+            id="the table of kubectl get",
+        ),
         pytest.param("", "0.yaml: expected at least one object, got a file without documents", id="an empty file"),
         pytest.param("# a\n---\n", "0.yaml: expected at least one object, got a file without documents", id="comments"),
         pytest.param(

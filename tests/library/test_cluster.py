@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,20 @@ import pytest
 import bayplan
 from bayplan import Cluster, InputError, NodeInfo, PerNodePlugin, RecordLevel, make_node, make_pod
 from bayplan.objects.pod import Pod
+
+CORDONED = """
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Node, metadata: {name: a}, spec: {unschedulable: true}, status: {allocatable: {cpu: "4", pods: "9"}}}
+- {apiVersion: v1, kind: Node, metadata: {name: b}, status: {allocatable: {cpu: "2", pods: "9"}}}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: p, namespace: default, uid: u, resourceVersion: "7"}
+  spec: {containers: [{name: c, resources: {requests: {cpu: "3"}}}]}
+"""
+BIG = {"name": "c", "resources": {"limits": {"cpu": "5"}}}
+"""A container whose requests default to its limits."""
 
 
 def three_nodes() -> Cluster:
@@ -264,3 +279,22 @@ def test_a_terminating_pod_without_a_node_is_skipped() -> None:
     cluster = Cluster([make_node("a").capacity(cpu="1").obj(), *pods])
     assert [decision.record.node for decision in cluster.schedule()] == ["a"]
     assert cluster.pending == []
+
+
+def test_each_suggestion_can_be_added_to_a_fork(tmp_path: Path) -> None:
+    (tmp_path / "dump.yaml").write_text(CORDONED)
+    cluster = Cluster.open(str(tmp_path / "dump.yaml"))
+    suggestions = cluster.unblock("p").suggestions
+    assert {each.kind for each in suggestions} >= {"shrink request", "uncordon node", "add node"}
+    for suggestion in suggestions:
+        fork = cluster.fork()
+        fork.add(*suggestion.objects)
+        assert [each.record.node for each in fork.schedule()] == [suggestion.node]
+
+
+def test_a_manifest_gets_defaults_and_an_invalid_one_is_refused() -> None:
+    cluster = three_nodes()
+    limits = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [BIG]}}
+    assert [each.record.node for each in cluster.schedule(limits)] == [""]
+    with pytest.raises(InputError, match="expected an object with apiVersion and kind"):
+        cluster.add({"kind": "Pod"})

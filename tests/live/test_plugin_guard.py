@@ -70,10 +70,10 @@ def test_a_failed_pod_is_scheduled_once_the_plugin_works_again(at: str) -> None:
     [
         ("filter", "filter() returned 42, expected an array of 2 integers"),
         ("score", "score() returned 42, expected an array of 2 integers"),
-        ("pre_filter", "pre_filter() returned 42, expected a PreFilterResult or a Status"),
+        ("pre_filter", "pre_filter() returned 42, expected a PreFilterResult, or a Status that skips or rejects"),
         ("scale", "scale() returned 42, expected a tuple"),
         ("reserve", "returned 42, expected a Status"),
-        ("permit", "returned 42, expected a tuple"),
+        ("permit", "returned 42, expected a pair of Status and timeout in nanoseconds"),
         ("pre_bind", "returned 42, expected a Status"),
         ("bind", "returned 42, expected a Status"),
     ],

@@ -93,16 +93,43 @@ def test_a_killed_sweep_resumes_with_the_remaining_trials(plan: SweepPlan, folde
 
 def test_a_finished_sweep_starts_no_executor(plan: SweepPlan, folder: Path) -> None:
     first = run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))
-
-    def refuse() -> Executor:
-        raise AssertionError("an executor was started")
-
     assert run_sweep(plan, folder / "out", refuse) == first
+
+
+def refuse() -> Executor:
+    raise AssertionError("an executor was started")
+
+
+def test_a_finished_sweep_is_ranked_by_another_objective_without_running_it_again(
+    plan: SweepPlan, folder: Path
+) -> None:
+    run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))
+    other = read_plan(folder / "sweep.yaml", objective="utilisation")
+    found = run_sweep(other, folder / "out", refuse)
+    assert found == run_sweep(other, folder / "new", lambda: LocalExecutor(other))
+    scores = [each.score or 0.0 for each in found]
+    assert scores == sorted(scores, reverse=True)
+    assert all(row["objective"] == row["utilisation"] for row in rows(folder / "out"))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_optuna_keeps_its_objective_until_its_sweep_is_finished(folder: Path) -> None:
+    pytest.importorskip("optuna")
+    plan, other = (
+        read_plan(folder / "sweep.yaml", search="optuna", trials=9, objective=name) for name in ("waiting_time", "cost")
+    )
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(plan, folder / "out", lambda: KilledExecutor(plan))
+    with pytest.raises(InputError, match="objective: expected waiting_time, for which Optuna chose the first sets"):
+        run_sweep(other, folder / "out", refuse)
+    first = run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))
+    found = run_sweep(other, folder / "out", refuse)
+    assert {each.number: each.parameters for each in found} == {each.number: each.parameters for each in first}
 
 
 def test_a_folder_of_a_different_sweep_is_refused(plan: SweepPlan, folder: Path) -> None:
     SweepFolder(folder / "out", plan)
-    other = read_plan(folder / "sweep.yaml", objective="utilisation")
+    other = read_plan(folder / "sweep.yaml", search="random", trials=3)
     with pytest.raises(InputError, match="contains another sweep"):
         SweepFolder(folder / "out", other)
 
@@ -181,6 +208,25 @@ parameters: {shape: [small, large], nodes: [1, 3]}
         pytest.param("parameters: {a: [1]}\nseeds: [1, 2, 1]\n", "1 more than once", id="a repeated seed"),
         pytest.param("parameters: {a: [1]}\nshapes: {s: {cpu: 4x}}\n", "shapes.s.cpu", id="a shape without a quantity"),
         pytest.param("parameters: {a: [1]}\nshapes: {s: {price: low}}\n", "shapes.s.price", id="an invalid price"),
+        pytest.param(
+            "parameters: {a: [1]}\nshapes: {s: {memory: 16}}\n",
+            "got 16 bytes; try memory=16Gi",
+            id="memory without a unit",
+        ),
+        pytest.param(
+            "parameters: {wieght.NodeResourcesFit: [1]}\n", "try weight.NodeResourcesFit", id="an unknown parameter"
+        ),
+        pytest.param(
+            "parameters: {nodes: [1]}\n", "shapes, for the parameter nodes: expected", id="nodes without shapes"
+        ),
+        pytest.param(
+            "parameters: {nodes: [1]}\nshapes: {s: {cpu: 4}, t: {cpu: 8}}\n",
+            "expected one of the shapes s, t",
+            id="no shape",
+        ),
+        pytest.param(
+            "parameters: {shape: [sml]}\nshapes: {sm: {cpu: 4}}\n", "got 'sml'; try sm", id="an unknown shape"
+        ),
     ],
 )
 def test_an_invalid_sweep_file_is_refused(tmp_path: Path, text: str, want: str) -> None:
@@ -359,6 +405,19 @@ def test_the_sweep_command_prints_the_best_candidates(folder: Path, capsys: pyte
     assert not any("same score" in line for line in printed)
 
 
+@pytest.mark.parametrize(
+    ("until", "has_note"),
+    [pytest.param("", True, id="without until"), pytest.param("until: 2h\n", False, id="with until")],
+)
+def test_the_sweep_command_warns_of_pods_that_are_left_pending(
+    folder: Path, capsys: pytest.CaptureFixture[str], until: str, has_note: bool
+) -> None:
+    text = "paths: [cluster.yaml]\nshapes: {s: {cpu: 2, memory: 4Gi}}\nparameters: {nodes: [0, 2, 4]}\n"
+    (folder / "few.yaml").write_text(text + until)
+    assert main(["sweep", str(folder / "few.yaml"), "--out", str(folder / "few"), "--executor", "local"]) == 0
+    assert ("Up to 3 pods are still pending at the end of 3 sets." in capsys.readouterr().out) == has_note
+
+
 def test_the_sweep_command_lists_each_set_and_each_error_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     space = f"{{{STRATEGY}: [{PACKED}, {SPREAD}, {PACKED}, Nonsense], weight.NodeResourcesFit: [1, 2]}}"
     (folder / "sweep.yaml").write_text(f"paths: [cluster.yaml]\nparameters: {space}\n")
@@ -402,6 +461,22 @@ def test_a_missing_package_is_reported_with_its_install_command(
     monkeypatch.setitem(sys.modules, package, None)
     assert main(["sweep", str(folder / "sweep.yaml"), "--out", str(folder / "out"), *options]) == 2
     assert f"pip install 'bayplan[{package}]'" in capsys.readouterr().err
+
+
+def test_a_trial_that_a_signal_kept_out_of_the_journal_is_not_in_the_table(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SweepFolder(folder / "out", read_plan(folder / "sweep.yaml"))
+
+    def interrupted(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            store.add(Outcome(trial=Trial(number=0, candidate=0, parameters={}, seed=0)))
+    store.write_table()
+    assert rows(folder / "out") == []
 
 
 @pytest.mark.parametrize(

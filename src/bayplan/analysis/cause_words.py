@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayplan.analysis.device_claims import unallocated_claims
 from bayplan.analysis.filter_matrix import CORDON, FIT, LOAD, NODE_AFFINITY, TAINTS, VOLUME_FILTERS, FilterMatrix
 from bayplan.analysis.node_groups_text import NodeGroups, term_text
 from bayplan.analysis.node_taints import condition_of, reserving_taints, taint_text, untolerated_taints
@@ -130,7 +131,7 @@ class CauseWords:
             "VolumeZone": self._volumes,
         }
         if plugin == "DynamicResources" and set(self._matrix.reasons(plugin)) == {CANNOT_ALLOCATE}:
-            return "no node has free devices that match all of its resource claims"
+            return unallocated_claims(self._around)
         found = texts[plugin]() if plugin in texts else ""
         return found or f"{plugin} rejects every node: {self._reasons(plugin, self._matrix.known)}"
 

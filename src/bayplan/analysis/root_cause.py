@@ -8,7 +8,8 @@ import msgspec
 
 from bayplan.analysis.cause_words import CauseWords
 from bayplan.analysis.filter_matrix import LOAD, FilterMatrix
-from bayplan.analysis.surroundings import Surroundings
+from bayplan.analysis.near_spellings import near_spelling
+from bayplan.analysis.surroundings import NoSurroundings, Surroundings
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import Amounts
@@ -78,11 +79,13 @@ def root_cause(
         also_now = words.also(
             [*parts, CauseWords(rest, pod, nodes, requests, surroundings).leading(rest.everywhere).text]
         )
+    around = NoSurroundings() if surroundings is None else surroundings
+    meant = near_spelling("; ".join(parts), pod, nodes.values(), around)
     sole = sorted(matrix.sole.items(), key=lambda each: -each[1])
     return RootCause(
         plugin=everywhere[0] if everywhere else "",
-        summary="; ".join(part for part in (clause.text, clause.others, also) if part),
-        headline="; ".join(part for part in (clause.text, clause.nearest, clause.others, also_now) if part),
+        summary="; ".join(part for part in (clause.text, clause.others, also, meant) if part),
+        headline="; ".join(part for part in (clause.text, clause.nearest, clause.others, also_now, meant) if part),
         everywhere=list(everywhere),
         sole=[SoleFilter(plugin, count) for plugin, count in sole],
         usable=int(words.usable.sum()),

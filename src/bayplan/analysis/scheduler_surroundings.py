@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace as replace_field
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from bayplan.engine.scheduler import Scheduler
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import PreFilterResult
 from bayplan.framework.profile import Profile
 from bayplan.objects.affinity import NodeSelector
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import Amounts, accounted_requests
+from bayplan.objects.resource import ResourceClaim, ResourceClaimStatus
+from bayplan.plugins.dynamic_resources.plugin import DynamicResources
 from bayplan.plugins.node_affinity import NodeAffinity
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 from bayplan.state.resource_table import PODS
+from bayplan.state.views import Rows
 
 T = TypeVar("T", bound=KubernetesObject)
 
@@ -60,6 +68,10 @@ class SchedulerSurroundings:
         """Return an object of the catalog, or None."""
         return self._state.catalog.get(kind, key)
 
+    def keys(self, kind: type[KubernetesObject]) -> Collection[str]:
+        """Return the keys of all objects of a kind in the catalog."""
+        return self._state.catalog.keys(kind)
+
     def placed(self) -> Iterator[tuple[Pod, str]]:
         """Yield the pods on nodes, each with the name of its node."""
         names = self._state.nodes.names
@@ -83,3 +95,22 @@ class SchedulerSurroundings:
                 amounts[resource] = amounts.get(resource, 0) - amount
             found[name] = amounts
         return found
+
+    def nodes_with_devices(self) -> list[str] | None:
+        """Return the nodes whose devices, free or taken, match all resource claims of the pod; None without the plugin."""
+        filters = () if self._profile is None else self._profile.filter
+        plugin = next((each for each in filters if isinstance(each, DynamicResources)), None)
+        if plugin is None:
+            return None
+        state = self._state.fork()
+        for claim in list(state.catalog.all(ResourceClaim)):
+            state.catalog.put(claim.key, replace(claim, status=ResourceClaimStatus()))
+        trial = DynamicResources(plugin.arguments, replace_field(plugin.handle, cluster=state))
+        spec = trial.compile(self._pod, state)
+        answer = trial.pre_filter(spec, state, CycleState())
+        if not isinstance(answer, PreFilterResult):
+            return None
+        verdicts = trial.filter(spec, answer.params, Rows(state))
+        return [
+            name for name, verdict in zip(state.nodes.names, verdicts.tolist(), strict=False) if name and not verdict
+        ]

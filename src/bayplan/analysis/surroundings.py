@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from bayplan.analysis.free_amounts import free_amounts, pods_on_nodes
@@ -45,12 +45,20 @@ class Surroundings(Protocol):
         """Return an object that is neither a node nor a pod, or None."""
         ...
 
+    def keys(self, kind: type[KubernetesObject]) -> Collection[str]:
+        """Return the keys of all such objects of a kind, as far as they are known."""
+        ...
+
     def placed(self) -> Iterable[tuple[Pod, str]]:
         """Return the pods on nodes, with the names of the nodes."""
         ...
 
     def free(self, nodes: Collection[str]) -> Mapping[str, Amounts]:
         """Return the amounts that are allocatable and not requested, by node and resource."""
+        ...
+
+    def nodes_with_devices(self) -> Sequence[str] | None:
+        """Return the nodes whose devices, free or taken, match all resource claims of the pod; None if that is unknown."""
         ...
 
 
@@ -64,6 +72,10 @@ class NoSurroundings:
         """Return None: no object is known."""
         return None
 
+    def keys(self, kind: type[KubernetesObject]) -> tuple[()]:
+        """Return (): no object is known."""
+        return ()
+
     def placed(self) -> tuple[()]:
         """Return (): no pod is known."""
         return ()
@@ -71,6 +83,10 @@ class NoSurroundings:
     def free(self, nodes: Collection[str]) -> dict[str, Amounts]:
         """Return {}: no free amount is known."""
         return {}
+
+    def nodes_with_devices(self) -> None:
+        """Return None: no device is known."""
+        return
 
 
 @runtime_checkable
@@ -116,6 +132,10 @@ class RunSurroundings:
         """Return an object of the source's catalog; None if the source has no such object, or no catalog."""
         return self._source.catalog.get(kind, key) if isinstance(self._source, CatalogSource) else None
 
+    def keys(self, kind: type[KubernetesObject]) -> tuple[()]:
+        """Return (): a catalog of a source can't be listed."""
+        return ()
+
     def placed(self) -> Iterator[tuple[Pod, str]]:
         """Yield the pods that were on nodes just before the decision, each with the name of its node."""
         for life in pods_on_nodes(self._source, self._number):
@@ -125,6 +145,10 @@ class RunSurroundings:
     def free(self, nodes: Collection[str]) -> Mapping[str, Amounts]:
         """Return the free amounts of nodes just before the decision, by node and resource."""
         return free_amounts(self._source, self._number, nodes)
+
+    def nodes_with_devices(self) -> None:
+        """Return None: the claims at the time of the decision are not known."""
+        return
 
 
 def surroundings_of(source: RunSource, number: int, scheduler_name: str) -> Surroundings:

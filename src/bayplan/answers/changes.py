@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from bayplan.answers.copies import Template, admission_of, check_has_replicas, quota_namespaces, replacement
 from bayplan.answers.displaced_pods import is_recreated_elsewhere
 from bayplan.answers.drain_rules import uncordoned
+from bayplan.answers.node_amounts import check_node_amount
 from bayplan.answers.node_groups import ZONE
 from bayplan.answers.node_shapes import daemon_models, parse_shape, parse_taint
 from bayplan.answers.question_cluster import QuestionCluster
@@ -29,7 +30,6 @@ from bayplan.controllers.pod_ranking import rank_for_deletion
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
-from bayplan.objects.quantity import parse_quantity
 from bayplan.objects.selectors import tolerates
 
 MAX_ADDED = 100_000
@@ -161,7 +161,7 @@ def matching_nodes(text: str, nodes: Sequence[Node]) -> list[Node]:
     else:
         found = [node for node in nodes if fnmatchcase(node.metadata.name, text)]
     if not found:
-        close = near_name(text, [node.metadata.name for node in nodes])
+        close = _near_selection(text, nodes)
         raise InputError(
             "nodes",
             got=repr(text),
@@ -169,6 +169,18 @@ def matching_nodes(text: str, nodes: Sequence[Node]) -> list[Node]:
             hint=f"'{close}'" if close else "",
         )
     return found
+
+
+def _near_selection(text: str, nodes: Sequence[Node]) -> str:
+    """Return the name of a node, or the label, that a text was probably meant to select; "" if none is similar."""
+    if not text.startswith("label:"):
+        return near_name(text, [node.metadata.name for node in nodes])
+    key, equals, value = text.removeprefix("label:").partition("=")
+    keys = dict.fromkeys(key for node in nodes for key in node.metadata.labels)
+    key = key if key in keys else near_name(key, keys)
+    values = dict.fromkeys(node.metadata.labels.get(key, "") for node in nodes)
+    value = value if value in values else near_name(value, values)
+    return f"label:{key}{equals}{value}" if key and (value or not equals) else ""
 
 
 def select_names(text: str, cluster: QuestionCluster) -> list[str]:
@@ -277,7 +289,17 @@ def _taint(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effec
 
 
 def _untaint(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
-    for node in select_nodes(change.target, trial):
+    nodes = select_nodes(change.target, trial)
+    keys = dict.fromkeys(taint.key for node in nodes for taint in node.spec.taints)
+    if change.value not in keys:
+        near = near_name(change.value, keys)
+        raise InputError(
+            "untaint",
+            got=repr(change.value),
+            wanted=f"the key of a taint of {change.target}" + (f": {', '.join(keys)}" if keys else ", but it has none"),
+            hint=f"untaint={change.target}:{near}" if near else "",
+        )
+    for node in nodes:
         kept = tuple(taint for taint in node.spec.taints if taint.key != change.value)
         trial.put(replace(node, spec=replace(node.spec, taints=kept)))
 
@@ -288,12 +310,7 @@ def _resize(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effe
         key, equals, value = part.partition("=")
         if not equals:
             raise InputError("resize", got=repr(part), wanted="resource=amount", hint="resize=NODE:cpu=8,memory=32Gi")
-        try:
-            parse_quantity(value)
-        except InputError:
-            raise InputError(
-                f"resize {key}", got=repr(value), wanted="a quantity", hint="resize=NODE:cpu=8,memory=32Gi"
-            ) from None
+        check_node_amount(key, value, what="resize", example="resize=NODE:cpu=8,memory=32Gi")
         amounts[key] = value
     for node in select_nodes(change.target, trial):
         allocatable = {**node.status.allocatable, **amounts}

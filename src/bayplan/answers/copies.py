@@ -23,6 +23,7 @@ from bayplan.cluster.store import ObjectStore
 from bayplan.cluster.volume_controller import bound_claim, provisioned_volume
 from bayplan.controllers.daemon_nodes import pinned_spec
 from bayplan.controllers.pod_claims import POD_CLAIM_ANNOTATION
+from bayplan.controllers.stateful_pods import claim_name, with_identity
 from bayplan.objects.meta import KubernetesObject, ObjectMeta, OwnerReference
 from bayplan.objects.pod import Pod, PodResourceClaimStatus, PodStatus
 from bayplan.objects.policy import LimitRange, PriorityClass, ResourceQuota
@@ -170,6 +171,28 @@ class PodCopier:
         return [volume, bound_claim(claim, volume)]
 
 
+class _WithClaims:
+    """The objects of a lookup, and claims that don't exist, as models of new ones."""
+
+    def __init__(self, objects: Lookup, claims: Iterable[PersistentVolumeClaim]) -> None:
+        self._objects = objects
+        self._claims = {claim.key: claim for claim in claims}
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        """Return an object by its key, or None."""
+        claim = self._claims.get(key) if kind is PersistentVolumeClaim else None
+        return claim if isinstance(claim, kind) else self._objects.get(kind, key)
+
+
+def _claims_of_template(item: StatefulSet, pod_name: str) -> list[PersistentVolumeClaim]:
+    """Return the claims of a pod of a StatefulSet, as its templates describe them."""
+    namespace = item.metadata.namespace or "default"
+    return [
+        replace(template, metadata=replace(template.metadata, name=claim_name(template, pod_name), namespace=namespace))
+        for template in item.spec.volume_claim_templates
+    ]
+
+
 def _owner(pod: Pod) -> OwnerReference:
     return OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True)
 
@@ -239,6 +262,7 @@ class Template:
         check_has_replicas(found)
         self.label = found.label
         self._cluster = cluster
+        self._objects: Lookup = cluster
         template = template_of(found.item) if found.item is not None else None
         if found.pods:
             self.pod = max(found.pods, key=lambda pod: pod.metadata.creation_timestamp or "")
@@ -251,7 +275,7 @@ class Template:
             self.comes_from = "its template"
         else:
             raise InputError(f"{found.label}: the source has neither its pods nor its template, so it can't be copied")
-        self._copier = PodCopier(self.pod, cluster)
+        self._copier = PodCopier(self.pod, self._objects)
         self._base = f"{found.name}-copy"
         owner = self.pod.metadata.controller()
         if owner is not None and owner.kind == "StatefulSet":
@@ -260,9 +284,15 @@ class Template:
         self.provisions = any(isinstance(item, PersistentVolume) for item in self._copier.copy(self._base))
 
     def _from_template(self, item: KubernetesObject, template: PodTemplateSpec) -> Pod:
-        kind = type(item).__name__
+        kind, name = type(item).__name__, f"{item.metadata.name}-0"
+        spec = template.spec
+        if isinstance(item, StatefulSet):
+            # No copy has this name, so that each gets new claims.
+            name = f"{item.metadata.name}-template"
+            spec = with_identity(spec, item, name)
+            self._objects = _WithClaims(self._cluster, _claims_of_template(item, name))
         metadata = ObjectMeta(
-            name=f"{item.metadata.name}-0",
+            name=name,
             namespace=item.metadata.namespace or "default",
             labels=template.metadata.labels,
             annotations=template.metadata.annotations,
@@ -272,9 +302,7 @@ class Template:
                 ),
             ),
         )
-        pod = Pod(metadata=metadata, spec=template.spec)
-        if isinstance(item, StatefulSet) and item.spec.volume_claim_templates:
-            raise InputError(f"pods of StatefulSet {item.key}", wanted="a pod whose claims can be copied", got="none")
+        pod = Pod(metadata=metadata, spec=spec)
         return replace(pod, spec=admission_of(self._cluster).admit(pod))
 
     def next(self) -> list[KubernetesObject]:

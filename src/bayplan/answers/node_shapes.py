@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from bayplan.analysis.node_taints import untolerated_taints
 from bayplan.analysis.units import format_amount, format_choice
+from bayplan.answers.node_amounts import check_node_amount
 from bayplan.answers.node_groups import INSTANCE_TYPE, REGION, ZONE, describes_place, group_of
 from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
@@ -17,7 +18,6 @@ from bayplan.objects.meta import KubernetesObject, ObjectMeta, ResourceList
 from bayplan.objects.node import Node, NodeSpec, NodeStatus, Taint
 from bayplan.objects.node_prices import PRICE, price_of
 from bayplan.objects.pod import Pod, PodStatus
-from bayplan.objects.quantity import parse_quantity
 from bayplan.objects.requests import accounted_requests, node_amounts
 from bayplan.objects.resource import ResourceSlice
 from bayplan.objects.selectors import compile_required_node_affinity
@@ -349,12 +349,7 @@ def parse_shape(
         elif key == "taint":
             taints.append(parse_taint(value))
         else:
-            try:
-                parse_quantity(value)
-            except InputError as problem:
-                raise InputError(
-                    f"shape {key}", got=problem.got, wanted=problem.wanted, hint="cpu=8,memory=32Gi"
-                ) from None
+            check_node_amount(key, value, what="shape", example="cpu=8,memory=32Gi")
             allocatable[key] = value
     nodes = [] if state is None else [node for node in state.nodes.nodes if node is not None]
     labels = {**(place_labels(labels[ZONE], nodes) if ZONE in labels else {}), **labels}

@@ -16,6 +16,7 @@ from bayplan.analysis.root_cause import RootCause
 from bayplan.analysis.rows import Rows
 from bayplan.analysis.units import format_list
 from bayplan.answers.displaced_pods import is_sibling
+from bayplan.answers.ending_pods import ending_pods
 from bayplan.answers.move_steps import move_steps, without_evictions
 from bayplan.answers.node_steps import added_nodes, node_steps
 from bayplan.answers.pod_diagnosis import PodDiagnosis, diagnose_pod
@@ -57,7 +58,7 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
         moved: the pods that move to other nodes.
         evicted: the keys of pods that lose their nodes and then wait, or are not recreated.
         commands: the kubectl commands for the change, if there are any.
-        objects: the new or changed objects, as documents.
+        objects: the new or changed objects, as documents; `Cluster.add` accepts them.
         deleted: the keys of pods that are deleted.
         ended: the keys of terminating pods for whose end the pod in question then waits.
     """
@@ -215,7 +216,7 @@ class _Search:
         ungated = self._try_once(self._ungating, preempts=False) if self._ungating else None
         if ungated is not None and ungated.placed == ungated.waiting:
             return [ungated]
-        found = [*self._by_preemption()] if ungated is None else [ungated]
+        found = [*self._by_preemption()] or [*self._by_ending_pods()] if ungated is None else [ungated]
         found += self._try_all(chain(pod_steps(diagnosis, trial), node_steps(diagnosis, trial)), MAX_OF_KIND)
         found += self._try_all(move_steps(diagnosis, trial), MAX_OF_KIND)
         if not found:
@@ -227,6 +228,7 @@ class _Search:
             # A rule may reject new nodes too, so combine a new node with each of the other steps.
             added = self._pairs_with_nodes()
         found += added
+        found = [each for each in found if not _waits_needlessly(each, found)]
         # Replacing a pod of the same workload gains nothing: suggest it only if nothing else works.
         found = [each for each in found if not self._displaces_own_workload(each)] or found
         return sorted(found, key=lambda each: (RANKS[StepKind(each.kind)], len(each.evicted), each.cost, each.text))
@@ -241,6 +243,29 @@ class _Search:
         done = self._try((Step(StepKind.WAIT, "wait", "DefaultPreemption", preempts=True),))
         if done is not None:
             yield done
+
+    def _by_ending_pods(self) -> Iterator[Suggestion]:
+        """Yield the suggestion to wait, if terminating pods make room when they are gone, whatever their priority."""
+        trial = self._trial
+        found = self._without(pod for node in trial.nodes() for pod in ending_pods(node, trial))
+        if found is None:
+            return
+        # Fewer pods may be enough: those on the nodes that the pods in question get.
+        nodes = {each.node for each in found[0].placed}
+        there = (node for node in trial.nodes() if node.metadata.name in nodes)
+        fewer = self._without(pod for node in there for pod in ending_pods(node, trial))
+        result, keys = fewer or found
+        step = Step(StepKind.WAIT, "wait", "")
+        yield self._suggestion([step], self._pods, replace(result, ended=keys), [])
+
+    def _without(self, pods: Iterable[Pod]) -> tuple[TrialResult, list[str]] | None:
+        """Return the result of a trial without some pods, and their keys; None if no more of the pods in question fit then."""
+        trial, keys = self._trial, [pod.key for pod in pods]
+        with trial.undone():
+            for key in keys:
+                trial.remove_pod(key)
+            result = trial.attempt(self._pods) if keys else None
+        return None if result is None or result.count <= self._fit else (result, keys)
 
     def _try_all(self, steps: Iterable[Step], most: int) -> list[Suggestion]:
         """Return suggestions for the steps that work, at most `most` of each kind, without steps that do more than necessary."""
@@ -372,7 +397,8 @@ class _Search:
     ) -> Suggestion:
         trial = self._trial
         node = next((each.node for each in result.placed if each.node and each.pod == self._diagnosis.pod.key), "")
-        nodes = [name for name in dict.fromkeys(map(trial.node_of, result.victims)) if name] or [node]
+        making_room = map(trial.node_of, (*result.victims, *result.ended))
+        nodes = [name for name in dict.fromkeys(making_room) if name] or [node]
         kinds = [StepKind.EVICT if step.kind is StepKind.MOVE and left else step.kind for step in steps]
         texts = [_text(step, kind, result, left, nodes) for step, kind in zip(steps, kinds, strict=True)]
         risks = [step.risk or RISKS[kind] for step, kind in zip(steps, kinds, strict=True)]
@@ -441,6 +467,12 @@ def preemption_text(victims: Sequence[str], node: str, ended: Sequence[str] = ()
     if not victims:
         return f"wait: the scheduler releases the devices of its claims and places it on {node} by itself"
     return f"wait: the scheduler preempts {_named(victims)} on {node} by itself"
+
+
+def _waits_needlessly(found: Suggestion, others: Sequence[Suggestion]) -> bool:
+    """Return whether a suggestion waits for terminating pods after a change, and waiting for them is enough."""
+    waits = [set(each.ended) for each in others if each.kind == StepKind.WAIT.value]
+    return found.kind != StepKind.WAIT.value and bool(found.ended) and any(set(found.ended) >= each for each in waits)
 
 
 def _named(names: Sequence[str]) -> str:

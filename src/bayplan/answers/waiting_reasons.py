@@ -11,6 +11,7 @@ from bayplan.analysis.filter_matrix import GATES
 from bayplan.analysis.rows import Rows
 from bayplan.answers.pod_diagnosis import diagnose_pod
 from bayplan.answers.trial import Trial
+from bayplan.base.near_names import near_name
 from bayplan.objects.pod import Pod
 
 UNATTENDED = "no scheduler"
@@ -89,7 +90,9 @@ def _blocking(trial: Trial, pod: Pod) -> list[tuple[str, bool, str]]:
     If there is no such filter, the only item has `UNATTENDED`, `NO_NODES` or `SEVERAL` instead. Return [] if the pod fits.
     """
     if pod.spec.scheduler_name not in trial.profiles:
-        return [(UNATTENDED, True, f'no scheduler named "{pod.spec.scheduler_name}" is configured')]
+        near = near_name(pod.spec.scheduler_name, trial.profiles)
+        meant = f"; did you mean {near}?" if near else ""
+        return [(UNATTENDED, True, f'no scheduler named "{pod.spec.scheduler_name}" is configured{meant}')]
     diagnosis = diagnose_pod(trial, pod)
     if diagnosis.fits:
         return []

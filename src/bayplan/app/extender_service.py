@@ -20,6 +20,7 @@ from bayplan.framework.configuration.loading import SchedulerConfiguration
 from bayplan.framework.configuration.profiles import PluginWeight, ProfileConfiguration
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.registry import Registry
+from bayplan.live.plugin_results import CheckedRegistry
 from bayplan.plugins.registry import in_tree_registry
 
 SERVED_POINTS = ("pre_filter", "filter", "pre_score", "score")
@@ -58,7 +59,8 @@ def make_extender(options: ExtenderOptions) -> ServedExtender:
             raise InputError(f"--plugin {custom.plugin.name}", wanted="a plugin that filters or scores", got=got)
     configuration = only_plugins(read_configuration(options.config, gates, registry), registry, served)
     with reported_plugin_errors(served):
-        scheduler = assemble_scheduler(configuration, registry, feature_gates=gates, record_level=RecordLevel.OFF)
+        checked = CheckedRegistry(registry.plugins, in_tree=registry.in_tree)
+        scheduler = assemble_scheduler(configuration, checked, feature_gates=gates, record_level=RecordLevel.OFF)
         for item in load_inputs(options.paths).manifest.objects() if options.paths else ():
             scheduler.handle(None, item, 0)
     return ServedExtender(scheduler, served)

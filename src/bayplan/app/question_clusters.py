@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from bayplan.answers.changes import Change, parse_change
 from bayplan.answers.configuration_changes import changed_configuration, is_profile_change
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.app.scheduler_setup import SchedulerSetup, SetupOrigin
@@ -19,6 +20,25 @@ CONFIGURATION_CHANGES = ("config", "weight", "disable", "plugin", "feature-gates
 def question_cluster(source: ClusterSource, *, seed: int = 0) -> QuestionCluster:
     """Return the cluster of a source, with the source's scheduler, for questions."""
     return QuestionCluster(source.objects, source.scheduler, now_ns=source.now_ns, seed=seed)
+
+
+def read_change(text: str, *, strict: bool = False) -> Change:
+    """Return a change of a cluster, with the objects of its file if its kind reads one.
+
+    Args:
+        text: the change, see `bayplan.answers.changes.CHANGES`.
+        strict: whether warnings about the file are errors.
+
+    Raises:
+        InputError: the change or its file is invalid.
+    """
+    change = parse_change(text)
+    if change.kind != "apply":
+        return change
+    # Imported here, because only this kind of change reads manifests.
+    from bayplan.formats.inputs import load_inputs
+
+    return replace(change, objects=tuple(load_inputs([change.target], strict=strict).manifest.objects()))
 
 
 def is_configuration_change(text: str) -> bool:

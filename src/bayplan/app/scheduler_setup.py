@@ -21,6 +21,7 @@ from bayplan.framework.configuration.loading import SchedulerConfiguration, defa
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.registry import Registry
+from bayplan.live.plugin_results import CheckedRegistry
 from bayplan.plugins.registry import in_tree_registry
 
 if TYPE_CHECKING:
@@ -68,6 +69,9 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
             PluginError: a plugin is unknown or enabled at the wrong extension point.
         """
         configuration = self.configuration.without_plugins(without) if without else self.configuration
+        registry = self.registry
+        if type(registry) is Registry:  # A server's registry already guards its custom plugins.
+            registry = CheckedRegistry(registry.plugins, in_tree=registry.in_tree)
         assemble: Assemble = assemble_scheduler
         if self.mode is Mode.CLASSIC:
             # Imported here, because most programs do not need the classic scheduler.
@@ -76,7 +80,7 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
             assemble = classic_mode.assemble
         return assemble(
             configuration,
-            self.registry,
+            registry,
             feature_gates=self.feature_gates,
             extenders=self.connections.extenders,
             **options,

@@ -1,9 +1,12 @@
 """The command ``nodes``: find nodes to add so that all pods are placed, or nodes that can be removed."""
 
+from collections import Counter
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, TypeAlias
 
 import typer
+from msgspec.structs import replace
 
 from bayplan.answers.answer_text import addition_text, removal_text
 from bayplan.answers.capacity import parse_mix
@@ -156,6 +159,18 @@ def _prices_by_node(prices: dict[str, float], cluster: QuestionCluster) -> dict[
     return {name: amount for name, amount in known.items() if amount is not None}
 
 
+def _distinct(shapes: Sequence[NodeShape], texts: Sequence[str]) -> list[NodeShape]:
+    """Return shapes with different names, as answers need: shapes like the same node are named by their texts."""
+    counts = Counter(shape.name for shape in shapes)
+    for shape, text in zip(shapes, texts, strict=True):
+        if counts[shape.name] > 1 and ("name=" in text or texts.count(text) > 1):
+            raise InputError("--shape", got=f"{counts[shape.name]} shapes {shape.name!r}", wanted="different names")
+    return [
+        replace(shape, name=text) if counts[shape.name] > 1 else shape
+        for shape, text in zip(shapes, texts, strict=True)
+    ]
+
+
 def _shapes(texts: list[str], files: list[str], cluster: QuestionCluster, prices: dict[str, float]) -> list[NodeShape]:
     """Return the node shapes that may be added: the given ones, or else those of the cluster."""
 
@@ -163,7 +178,7 @@ def _shapes(texts: list[str], files: list[str], cluster: QuestionCluster, prices
         price = price_in(prices, node)
         return equal_price(node) if price is None else price
 
-    found = [parse_shape(text, cluster.state, price_of) for text in texts]
+    found = _distinct([parse_shape(text, cluster.state, price_of) for text in texts], texts)
     if files:
         # Imported here, because only files of shapes need it.
         from bayplan.formats.inputs import load_inputs

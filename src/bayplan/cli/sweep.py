@@ -114,6 +114,13 @@ def _print_best(plan: SweepPlan, sets: Sequence[Candidate], best: int) -> None:
         typer.echo(f"  and {format_count(len(scored) - best, 'more set')} (--best)")
     if len(scored) == len(sets) > 1 and len({candidate.score for candidate in scored}) == 1:
         typer.echo("  All sets have the same score: these parameters do not change this objective here.")
+    unplaced = [candidate for candidate in scored if candidate.waiting]
+    if unplaced and not plan.until and goal.grows_with_time:
+        count, most = format_count(len(unplaced), "set"), format_count(max(each.waiting for each in unplaced), "pod")
+        typer.echo(
+            f"  Up to {most} are still pending at the end of {count}. They count only up to the end of the run, which differs "
+            "between sets: set `until` in the sweep file."
+        )
     _print_failed([candidate for candidate in sets if candidate.score is None])
 
 

@@ -5,11 +5,11 @@ from typing import Annotated, TypeAlias
 import typer
 
 from bayplan.answers.answer_text import difference_text
-from bayplan.answers.changes import CHANGES, Change, is_change, missing_change, parse_change
+from bayplan.answers.changes import CHANGES, is_change, missing_change
 from bayplan.answers.what_if import Reschedule
 from bayplan.answers.what_if import what_if as find_differences
 from bayplan.app.custom_plugins import reported_plugin_errors
-from bayplan.app.question_clusters import CONFIGURATION_CHANGES, changed_setup, is_configuration_change
+from bayplan.app.question_clusters import CONFIGURATION_CHANGES, changed_setup, is_configuration_change, read_change
 from bayplan.cli.option_groups import with_groups
 from bayplan.cli.question_options import All, opened, print_answer
 from bayplan.cli.source_options import AsJson, ChosenScheduler, LiveCluster, source_options
@@ -65,7 +65,7 @@ def what_if(
     if not changes and not configured:
         raise missing_change((*CHANGES, *CONFIGURATION_CHANGES), sources)
     options = source_options(sources, live, scheduler)
-    parsed = [_with_objects(parse_change(text), strict=options.strict) for text in changes]
+    parsed = [read_change(text, strict=options.strict) for text in changes]
     with opened(options) as (source, cluster):
         setup = changed_setup(source.scheduler, configured) if configured else None
         label, (kind, these) = ", ".join(configured), _rescheduled(reschedule or [])
@@ -83,15 +83,3 @@ def _rescheduled(texts: list[str]) -> tuple[Reschedule, list[str]]:
     if "all" in texts:
         return Reschedule.ALL, []
     return (Reschedule.THESE, these) if these else (Reschedule.NEW, [])
-
-
-def _with_objects(change: Change, *, strict: bool) -> Change:
-    """Return a change with the objects of its file, if its kind reads a file."""
-    if change.kind != "apply":
-        return change
-    # Imported here, because only this kind of change reads manifests.
-    from bayplan.formats.inputs import load_inputs
-
-    return Change(
-        change.kind, change.target, objects=tuple(load_inputs([change.target], strict=strict).manifest.objects())
-    )

@@ -67,7 +67,7 @@ class StatefulPods:
             POD_NAME_LABEL: name,
             POD_INDEX_LABEL: str(ordinal),
         }
-        spec = _with_identity(prepared.spec, item, name)
+        spec = with_identity(prepared.spec, item, name)
         record, set_name = self._controller.record, item.metadata.name
         try:
             pod = self._controller.pods.create(prepared, now_ns, name=name, spec=spec, labels=labels)
@@ -131,7 +131,7 @@ class StatefulPods:
         return [claim for claim in found if claim is not None]
 
 
-def _with_identity(spec: PodSpec, item: StatefulSet, name: str) -> PodSpec:
+def with_identity(spec: PodSpec, item: StatefulSet, name: str) -> PodSpec:
     """Return the spec of one pod: with its host name and subdomain, and claims instead of the template's volumes."""
     templates = item.spec.volume_claim_templates
     if not templates:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from bayplan.base.errors import PluginError
 from bayplan.framework.plugin import Params, Plugin, PreFilterPlugin, PreFilterResult, PreScorePlugin, Reads
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import Code, Status, error, unresolvable
@@ -214,12 +213,8 @@ class PreFilters(PreparedPlugins):
             if answer.code is _UNSCHEDULABLE or answer.code is _UNRESOLVABLE:
                 outcome.status = answer.by(plugin.name)
                 return answer.code is not _UNRESOLVABLE
-            if answer.ok:
-                raise _no_answer(plugin, "a Status of Success")
             outcome.status = error(f'running PreFilter plugin "{plugin.name}": {answer.message}').by(plugin.name)
             return False
-        if not isinstance(answer, PreFilterResult):
-            raise _no_answer(plugin, repr(answer))
         outcome.params[plugin.name] = answer.params
         if answer.node_names is None:
             return True
@@ -244,12 +239,6 @@ class PreFilters(PreparedPlugins):
 def _observers(plugins: Iterable[Plugin[Any]], point: type[Plugin[Any]]) -> list[Plugin[Any]]:
     """Return the plugins that observe the cluster: a plugin of the extension point reads it there instead."""
     return [it for it in plugins if type(it).observe is not Plugin.observe and not isinstance(it, point)]
-
-
-def _no_answer(plugin: PreFilterPlugin[Any], got: str) -> PluginError:
-    wanted = "a PreFilterResult, or a Status that skips or rejects"
-    hint = "'return PROCEED' (bayplan.framework.plugin) if the pod may proceed"
-    return PluginError(f"{plugin.name}.pre_filter", got=got, wanted=wanted, hint=hint)
 
 
 class PreScores(PreparedPlugins):
@@ -279,10 +268,6 @@ class PreScores(PreparedPlugins):
         elif answer.code is _SKIP:
             outcome.skipped.add(plugin.name)
         else:
-            if answer.ok:
-                wanted = "params, or a Status that skips or fails"
-                hint = "'return ()' if there are no params"
-                raise PluginError(f"{plugin.name}.pre_score", got="a Status of Success", wanted=wanted, hint=hint)
             outcome.status = error(f'running PreScore plugin "{plugin.name}": {answer.message}').by(plugin.name)
             return False
         return True

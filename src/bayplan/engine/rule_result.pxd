@@ -25,7 +25,7 @@ cdef class RuleResult:
     cdef object __weakref__
 
     @cython.locals(read=int)
-    cdef void _use(self, object spec, object rule, object kind, object reads) except *
+    cdef void _use(self, object spec, object rule, object reads) except *
     @cython.locals(rule=Rule, all_rows=bint, count=Py_ssize_t)
     cpdef void refresh(self, object params, uint8_t[::1] feasible) except *
     @cython.locals(columns=Columns)

@@ -62,16 +62,8 @@ class RuleResult:
         # Reads of all changed rows before the rules run are collected in it: their cache misses then overlap.
         self._loaded = 0
 
-    def _use(self, spec: Any, rule: Any, kind: type[Rule], reads: Reads) -> None:
-        """Use a new rule of this kind for another spec of the plugin; `reads`: the data that the rule reads.
-
-        Raises:
-            PluginError: the plugin returned something else.
-        """
-        if not isinstance(rule, kind):
-            method = kind.__name__.removesuffix("Rule").lower()
-            hint = f"'return super().{method}_rule(spec, cluster)' if {method}() evaluates the nodes"
-            raise PluginError(f"{self.name}.{method}_rule", got=repr(rule), wanted=f"a {kind.__name__}", hint=hint)
+    def _use(self, spec: Any, rule: Any, reads: Reads) -> None:
+        """Use a new rule for another spec of the plugin; `reads`: the data that the rule reads."""
         self.spec = spec
         self.rule = rule
         rule.params = self.params
@@ -175,7 +167,7 @@ class FilterResult(RuleResult):
     def adapt(self, spec: Any) -> None:
         """See `RuleResult.adapt`."""
         rule = self.plugin.filter_rule(spec, self._state)
-        self._use(spec, rule, FilterRule, self.plugin.reads)
+        self._use(spec, rule, self.plugin.reads)
         self.filter_rule = rule
 
     def _allocate(self) -> None:
@@ -230,7 +222,7 @@ class ScoreResult(RuleResult):
     def adapt(self, spec: Any) -> None:
         """See `RuleResult.adapt`."""
         rule = self.plugin.score_rule(spec, self._state)
-        self._use(spec, rule, ScoreRule, self.plugin.score_reads(spec))
+        self._use(spec, rule, self.plugin.score_reads(spec))
         self.score_rule = rule
 
     def _allocate(self) -> None:
@@ -331,16 +323,29 @@ class RuleSet:
         moved, self._moved = self._moved, True
         timer = self._shared.timer
         epochs = 0
-        for number in range(len(self.results)):
-            result: RuleResult = self.results[number]
-            if timer is None:
-                result.refresh(self.params[number], feasible)
-            else:
-                timer((result.name, self._point), result.refresh, self.params[number], feasible)
-            epochs += result.epoch
+        try:
+            for number in range(len(self.results)):
+                result: RuleResult = self.results[number]
+                if timer is None:
+                    result.refresh(self.params[number], feasible)
+                else:
+                    timer((result.name, self._point), result.refresh, self.params[number], feasible)
+                epochs += result.epoch
+        except (TypeError, OverflowError):
+            _check_values(result)
+            raise
         moved = moved or epochs != self._epochs
         self._moved, self._epochs = False, epochs
         return moved
+
+
+def _check_values(result: RuleResult) -> None:
+    """Raise PluginError if the rule returns a value of a wrong type for a row."""
+    method = "filter" if isinstance(result, FilterResult) else "score"
+    for row in range(result.columns.count):
+        value = getattr(result.rule, method)(row)
+        if not isinstance(value, int | np.integer):
+            raise PluginError(f"{result.name}.{method}_rule: {method}()", got=f"{value!r:.80}", wanted="an integer")
 
 
 class RuleResults:

@@ -76,7 +76,9 @@ class Document(msgspec.Struct):
             InputError: the value is not an object.
         """
         if not isinstance(self.value, dict):
-            raise InputError("document", where=self.where(), wanted="an object", got=shown(self.value))
+            is_table = isinstance(self.value, str) and self.value.startswith(("NAME ", "NAMESPACE "))
+            hint = "the output of kubectl get -o yaml" if is_table else ""
+            raise InputError("document", where=self.where(), wanted="an object", got=shown(self.value), hint=hint)
         return self.value
 
     def value_with_kind(self) -> PlainDocument:

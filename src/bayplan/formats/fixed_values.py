@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
+
+from bayplan.base.errors import InputError
+from bayplan.base.near_names import near_name
+from bayplan.formats.manifest import shown
+from bayplan.objects.kinds import describe
 
 Shape: TypeAlias = "Mapping[str, Shape | tuple[str, ...]]"
 """The fields of an object to check: maps each field to its allowed values, or to the shape of the object (or objects) in it."""
@@ -94,6 +99,28 @@ def wrong_values(document: Mapping[str, object]) -> Iterator[WrongValue]:
     """
     shape = _KINDS.get(str(document.get("kind")))
     return iter(()) if shape is None else _wrong(shape, document, "$")
+
+
+def check_values(document: Mapping[str, object], where_of: Callable[[str], str]) -> None:
+    """Refuse a document with a value that its field does not allow, as kube-apiserver does.
+
+    Args:
+        document: a valid document of a known kind.
+        where_of: returns the file and line of a path, for errors.
+
+    Raises:
+        InputError: a value is not allowed.
+    """
+    for wrong in wrong_values(document):
+        what, close = f"{describe(document)} {wrong.path}", near_name(str(wrong.value), wrong.allowed)
+        *most, last = (f"'{each}'" for each in wrong.allowed)
+        raise InputError(
+            what,
+            where=where_of(wrong.path),
+            wanted=f"{', '.join(most)} or {last}",
+            got=shown(wrong.value),
+            hint=f"'{close}'" if close else "",
+        )
 
 
 def _wrong(shape: Shape, value: Mapping[str, object], at: str) -> Iterator[WrongValue]:

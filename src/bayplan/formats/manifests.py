@@ -22,7 +22,7 @@ from bayplan.base.near_names import near_name
 from bayplan.formats import schema, shapes
 from bayplan.formats.amounts import amount_warnings, quantity_hint
 from bayplan.formats.files import InputFile
-from bayplan.formats.fixed_values import wrong_values
+from bayplan.formats.fixed_values import check_values
 from bayplan.formats.manifest import LoadedObject, LoadWarning, Manifest, UnusedObject, WarningKind, shown
 from bayplan.formats.suggestions import suggest_field, suggest_kind
 from bayplan.objects import kinds
@@ -207,16 +207,7 @@ class ManifestLoader:
         Raises:
             InputError: a value is not allowed.
         """
-        for wrong in wrong_values(value):
-            what, close = f"{describe(value)} {wrong.path}", near_name(str(wrong.value), wrong.allowed)
-            *most, last = (f"'{each}'" for each in wrong.allowed)
-            raise InputError(
-                what,
-                where=document.where(wrong.path),
-                wanted=f"{', '.join(most)} or {last}",
-                got=shown(wrong.value),
-                hint=f"'{close}'" if close else "",
-            )
+        check_values(value, document.where)
 
     def _check_amounts(self, document: Document, value: dict[str, object]) -> None:
         """Reject amounts that kube-apiserver rejects, and warn about amounts that do not count as written.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from operator import index
+from typing import TypeGuard
 
 import msgspec
 import numpy as np
@@ -121,7 +122,7 @@ class PerNodePlugin(FilterPlugin[PerNodeSpec], NormalizePlugin[PerNodeSpec]):
             return 0
         if isinstance(answer, str) and answer:
             answer = Status(Code.UNSCHEDULABLE, (answer,))
-        if not isinstance(answer, Status):
+        elif not _is_verdict(answer):
             raise PluginError(f"{self.name}.filter_node", wanted="None, a reason or a Status", got=repr(answer))
         if answer.code is Code.SUCCESS:
             return 0
@@ -139,6 +140,14 @@ class PerNodePlugin(FilterPlugin[PerNodeSpec], NormalizePlugin[PerNodeSpec]):
                 known |= UNRESOLVABLE_BIT
             self._verdicts[answer.code, answer.reasons] = known
         return known
+
+
+def _is_verdict(answer: object) -> TypeGuard[Status]:
+    """Return whether a result of `filter_node` is a Status: Success, or a rejection or an error with reasons."""
+    if not isinstance(answer, Status) or answer.code > Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+        return False
+    texts = isinstance(answer.reasons, tuple) and all(isinstance(each, str) and each for each in answer.reasons)
+    return texts and (answer.ok or answer.reasons != ())
 
 
 def _subject(pod: Pod, node: Node) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import Flag, auto
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
+from bayplan.base.errors import PluginError
 from bayplan.framework.array_rule import ArrayFilterRule, ArrayScoreRule, NormalizedArrayRule
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ANY_EVENT, ClusterEvent, QueueingHint
@@ -155,7 +156,7 @@ class Plugin(Generic[S]):
 
     def compile(self, pod: Pod, cluster: ClusterState) -> S:
         """Return the spec of a pod: a value with a hashable attribute ``key`` that identifies its contents."""
-        raise TypeError(
+        raise PluginError(
             f"{type(self).__name__} must define compile(pod, cluster): an extension point that it implements needs it"
         )
 
@@ -180,7 +181,7 @@ class PreEnqueuePlugin(Plugin[S]):
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """Return SUCCESS, or the status with which the pod is gated."""
-        raise TypeError(f"{type(self).__name__} lacks pre_enqueue()")
+        raise PluginError(f"{type(self).__name__} lacks pre_enqueue()")
 
     def stop_waiting(self, pod: Pod) -> None:
         """Stop gating a pod that waits for an action which the host failed to execute."""
@@ -191,7 +192,7 @@ class QueueSortPlugin(Plugin[S]):
 
     def sort_key(self, pod: Pod, timestamp_ns: int) -> tuple[int, ...]:
         """Return the sort key of a waiting pod, which was queued at `timestamp_ns`; the smallest key comes first."""
-        raise TypeError(f"{type(self).__name__} lacks sort_key()")
+        raise PluginError(f"{type(self).__name__} lacks sort_key()")
 
 
 @dataclass(frozen=True)
@@ -219,7 +220,7 @@ class PreFilterPlugin(Plugin[S]):
 
     def pre_filter(self, spec: S, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
         """Return the params for Filter, SKIP, or a rejection."""
-        raise TypeError(f"{type(self).__name__} lacks pre_filter()")
+        raise PluginError(f"{type(self).__name__} lacks pre_filter()")
 
 
 class FilterPlugin(Plugin[S]):
@@ -236,7 +237,7 @@ class FilterPlugin(Plugin[S]):
 
         `params` is None if the profile does not run this plugin's PreFilter. Not called if `filter_rule` is overridden.
         """
-        raise TypeError(f"{type(self).__name__} lacks filter()")
+        raise PluginError(f"{type(self).__name__} lacks filter()")
 
     def filter_rule(self, spec: S, cluster: ClusterState) -> FilterRule:
         """Return the rule for a spec; by default, one that calls `filter`."""
@@ -246,7 +247,7 @@ class FilterPlugin(Plugin[S]):
     def reasons(self, spec: S, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the texts of a verdict other than 0."""
         if verdict not in self.texts:
-            raise TypeError(f"{type(self).__name__} lacks reasons()")
+            raise PluginError(f"{self.name}.filter", got=f"verdict {verdict:#x}", wanted="0, or a verdict in `texts`")
         return (self.texts[verdict],)
 
     def params_after_changes(self, spec: S, params: Params | None, cluster: ClusterState) -> Params | None:
@@ -263,7 +264,7 @@ class PostFilterPlugin(Plugin[S]):
 
     def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> tuple[PostFilterResult | None, Status]:
         """Try to make the pod schedulable, for example by preemption; return the result and the status."""
-        raise TypeError(f"{type(self).__name__} lacks post_filter()")
+        raise PluginError(f"{type(self).__name__} lacks post_filter()")
 
 
 class PreScorePlugin(Plugin[S]):
@@ -281,7 +282,7 @@ class PreScorePlugin(Plugin[S]):
 
     def pre_score(self, spec: S, cluster: ClusterState, feasible: Bools) -> Params | Status:
         """Return the params for Score, SKIP, or an error. `feasible` is bool[rows]."""
-        raise TypeError(f"{type(self).__name__} lacks pre_score()")
+        raise PluginError(f"{type(self).__name__} lacks pre_score()")
 
 
 class ScorePlugin(Plugin[S]):
@@ -298,7 +299,7 @@ class ScorePlugin(Plugin[S]):
 
         `params` is None if the profile does not run this plugin's PreScore.
         """
-        raise TypeError(f"{type(self).__name__} lacks score()")
+        raise PluginError(f"{type(self).__name__} lacks score()")
 
     def score_rule(self, spec: S, cluster: ClusterState) -> ScoreRule:
         """Return the rule for a spec; by default, one that calls `score`."""
@@ -322,7 +323,7 @@ class NormalizePlugin(ScorePlugin[S]):
 
     def scale(self, spec: S, params: Params | None, raw: Ints) -> Params:
         """Return the data (never empty) that `normalize` needs from feasible nodes' raw scores, e.g. their maximum."""
-        raise TypeError(f"{type(self).__name__} lacks scale()")
+        raise PluginError(f"{type(self).__name__} lacks scale()")
 
     def scale_over(self, spec: S, params: Params | None, raw: Ints, feasible: Bools, rows: Rows) -> Params:
         """Return the scale over the feasible rows; override this if the scale also depends on the nodes themselves.
@@ -333,7 +334,7 @@ class NormalizePlugin(ScorePlugin[S]):
 
     def normalize(self, spec: S, scale: Params, raw: Ints, rows: Rows) -> Ints:
         """Return the normalised scores, from 0 to 100, each computed from its raw score alone. `rows`: those of `raw`."""
-        raise TypeError(f"{type(self).__name__} lacks normalize()")
+        raise PluginError(f"{type(self).__name__} lacks normalize()")
 
 
 class ReservePlugin(Plugin[S]):
@@ -341,11 +342,11 @@ class ReservePlugin(Plugin[S]):
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Reserve the resources that the pod needs besides those of the node."""
-        raise TypeError(f"{type(self).__name__} lacks reserve()")
+        raise PluginError(f"{type(self).__name__} lacks reserve()")
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """Release the reserved resources. Must be idempotent; may be called even if `reserve` was not."""
-        raise TypeError(f"{type(self).__name__} lacks unreserve()")
+        raise PluginError(f"{type(self).__name__} lacks unreserve()")
 
     def reserved(self, state: CycleState) -> Mapping[str, object]:
         """Return the resources that `reserve` reserved in this cycle, as plain values by kind, for records."""
@@ -357,7 +358,7 @@ class PermitPlugin(Plugin[S]):
 
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, int]:
         """Return the status, and the timeout in nanoseconds if the status is WAIT."""
-        raise TypeError(f"{type(self).__name__} lacks permit()")
+        raise PluginError(f"{type(self).__name__} lacks permit()")
 
 
 class PreBindPlugin(Plugin[S]):
@@ -365,7 +366,7 @@ class PreBindPlugin(Plugin[S]):
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Return SUCCESS, or the status with which the binding fails."""
-        raise TypeError(f"{type(self).__name__} lacks pre_bind()")
+        raise PluginError(f"{type(self).__name__} lacks pre_bind()")
 
     def updates(self, state: CycleState) -> Sequence[KubernetesObject]:
         """Return the objects that the host must write before it binds the pod; called after `pre_bind` succeeded."""
@@ -377,7 +378,7 @@ class BindPlugin(Plugin[S]):
 
     def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Return SUCCESS to let the host bind the pod to the node, SKIP to leave it to the next plugin."""
-        raise TypeError(f"{type(self).__name__} lacks bind()")
+        raise PluginError(f"{type(self).__name__} lacks bind()")
 
 
 class PostBindPlugin(Plugin[S]):
@@ -385,7 +386,7 @@ class PostBindPlugin(Plugin[S]):
 
     def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """Clean up after the binding. Called when the cluster reports the pod on its node."""
-        raise TypeError(f"{type(self).__name__} lacks post_bind()")
+        raise PluginError(f"{type(self).__name__} lacks post_bind()")
 
 
 EXTENSION_POINTS: Mapping[str, type[Plugin[object]]] = {

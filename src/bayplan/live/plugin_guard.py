@@ -13,16 +13,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
-import numpy as np
-
 from bayplan.base.errors import BayplanError, PluginError, PluginFailure
 from bayplan.framework.events import ClusterEvent, QueueingHint
 from bayplan.framework.per_node_plugin import PerNodePlugin
-from bayplan.framework.plugin import Handle, Plugin, PreFilterResult
+from bayplan.framework.plugin import Handle, Plugin
 from bayplan.framework.registry import Registry
 from bayplan.framework.rule import FilterRule, ScoreRule
-from bayplan.framework.status import Status, error
+from bayplan.framework.status import error
 from bayplan.live.guarded_rules import GuardedFilterRule, GuardedScoreRule
+from bayplan.live.plugin_results import check_created, describe_problem, is_own
 from bayplan.live.plugin_runner import PluginRunner
 
 _POINTS = {
@@ -64,8 +63,6 @@ _ANSWERS: Mapping[str, tuple[str, Callable[[str], object]]] = {
 _CALLS_OWN_CODE = ("filter", "score")
 """Methods of `PerNodePlugin` that call the code of the plugin's author."""
 
-_SMALL_DTYPES = "biu"
-
 
 @dataclass(frozen=True)
 class GuardedRegistry(Registry):
@@ -81,7 +78,7 @@ class GuardedRegistry(Registry):
         """Create a plugin.
 
         Raises:
-            PluginError: a custom plugin raised an exception while it was created.
+            PluginError: a custom plugin raised an exception while it was created, or did not call the constructor of its base.
         """
         kind = self.plugins[name]
         if kind.__module__.startswith("bayplan."):
@@ -90,6 +87,7 @@ class GuardedRegistry(Registry):
             plugin = self.runner.call(name, "New", kind, arguments, handle)
         except PluginFailure as failure:
             raise PluginError(f"plugin {name} can't be created: {failure.text}") from None
+        check_created(plugin, name)
         guard(plugin, self.runner)
         return plugin
 
@@ -98,28 +96,23 @@ def guard(plugin: Plugin[Any], runner: PluginRunner) -> None:
     """Wrap the methods of a plugin that run custom code, so that the runner makes each call."""
     guarded = cast("dict[str, object]", plugin.__dict__)
     for method, point in _POINTS.items():
-        if _is_own(plugin, method):
+        if _runs_custom_code(plugin, method):
             function = getattr(plugin, method)
             guarded[method] = partial(_checked, runner, plugin.name, point, method, function)
     for method, (point, answer) in _ANSWERS.items():
-        if _is_own(plugin, method):
-            guarded[method] = partial(_answered, runner, plugin.name, point, getattr(plugin, method), answer)
-    if _is_own(plugin, "filter_rule"):
+        if _runs_custom_code(plugin, method):
+            function = getattr(plugin, method)
+            guarded[method] = partial(_answered, runner, plugin.name, point, method, function, answer)
+    if _runs_custom_code(plugin, "filter_rule"):
         guarded["filter_rule"] = partial(_filter_rule, runner, plugin.name, getattr(plugin, "filter_rule"))  # noqa: B009
-    if _is_own(plugin, "score_rule"):
+    if _runs_custom_code(plugin, "score_rule"):
         guarded["score_rule"] = partial(_score_rule, runner, plugin.name, getattr(plugin, "score_rule"))  # noqa: B009
-    if _is_own(plugin, "events_to_register"):
+    if _runs_custom_code(plugin, "events_to_register"):
         guarded["events_to_register"] = partial(_events, runner, plugin.name, plugin.events_to_register)
 
 
-def _is_own(plugin: Plugin[Any], method: str) -> bool:
-    """Return whether a plugin's method is custom code, or calls custom code."""
-    function = getattr(type(plugin), method, None)
-    if function is None:
-        return False
-    if isinstance(plugin, PerNodePlugin) and method in _CALLS_OWN_CODE:
-        return True
-    return not str(getattr(function, "__module__", "")).startswith("bayplan.")
+def _runs_custom_code(plugin: Plugin[Any], method: str) -> bool:
+    return is_own(plugin, method) or (isinstance(plugin, PerNodePlugin) and method in _CALLS_OWN_CODE)
 
 
 def _checked(
@@ -127,34 +120,17 @@ def _checked(
 ) -> object:
     """Call a method whose failure ends the cycle; an invalid result counts as a failure."""
     answer = runner.call(plugin, point, function, *arguments)
-    wrong = _describe_problem(method, answer, arguments)
+    wrong = describe_problem(method, answer, arguments)
     if wrong:
         raise PluginFailure(plugin, point, f"{method}() returned {answer!r:.80}, expected {wrong}")
     return answer
-
-
-def _describe_problem(method: str, answer: object, arguments: Sequence[Any]) -> str:
-    """Return a description of the expected result, or "" if the result is valid."""
-    if method in ("filter", "score"):
-        rows = arguments[2]
-        if not hasattr(rows, "__len__"):
-            return ""
-        fits = isinstance(answer, np.ndarray) and answer.shape == (len(rows),) and answer.dtype.kind in _SMALL_DTYPES
-        return "" if fits else f"an array of {len(rows)} integers"
-    if method == "pre_filter":
-        return "" if isinstance(answer, PreFilterResult | Status) else "a PreFilterResult or a Status"
-    if method in ("scale", "scale_over"):
-        return "" if isinstance(answer, tuple) else "a tuple"
-    if method == "reasons":
-        texts = isinstance(answer, tuple) and all(isinstance(text, str) for text in answer)
-        return "" if texts else "a tuple of texts"
-    return ""
 
 
 def _answered(
     runner: PluginRunner,
     plugin: str,
     point: str,
+    method: str,
     function: Callable[..., object],
     answer: Callable[[str], object],
     *arguments: Any,
@@ -164,13 +140,8 @@ def _answered(
         found = runner.call(plugin, point, function, *arguments)
     except PluginFailure as failure:
         return answer(failure.text)
-    wanted = answer("")
-    alike = isinstance(found, type(wanted)) or (point == "PreEnqueue" and found is None)
-    return found if alike else answer(f"returned {found!r:.80}, expected {_described(wanted)}")
-
-
-def _described(wanted: object) -> str:
-    return {"tuple": "a tuple", "Status": "a Status", "dict": "a mapping", "NoneType": "None"}[type(wanted).__name__]
+    wrong = describe_problem(method, found, arguments)
+    return answer(f"returned {found!r:.80}, expected {wrong}") if wrong else found
 
 
 def _filter_rule(runner: PluginRunner, plugin: str, function: Callable[..., FilterRule], *arguments: Any) -> FilterRule:

@@ -17,15 +17,21 @@ HOUR_NS = 3600 * SECOND_NS
 
 
 class Objective(NamedTuple):
-    """An objective: the figure that it is read from, whether higher is better, its description, and the unit of printed scores.
+    """An objective.
 
-    A unit of ``%`` means that the figure is a share of 1.
+    Attributes:
+        figure: the figure that it is read from.
+        maximise: whether higher is better.
+        text: the description.
+        unit: the unit of printed scores; ``%`` if the figure is a share of 1.
+        grows_with_time: whether pods that are left at the end of a run count up to `until`.
     """
 
     figure: str
     maximise: bool
     text: str
     unit: str = ""
+    grows_with_time: bool = False
 
     def format_score(self, score: float) -> str:
         """Return a score with its unit: ``12.5 s``, ``61.3 %``."""
@@ -34,13 +40,15 @@ class Objective(NamedTuple):
 
 OBJECTIVES: Mapping[str, Objective] = {
     "waiting_time": Objective(
-        "mean_wait_s", False, "mean waiting time of pods; pending pods wait until the end of the run", "s"
+        "mean_wait_s", False, "mean waiting time of pods; pending pods wait until the end of the run", "s", True
     ),
-    "utilisation": Objective("utilisation", True, "mean share of the resources that pods requested over time", "%"),
+    "utilisation": Objective(
+        "utilisation", True, "mean share of the resources that pods requested over time", "%", True
+    ),
     "fragmentation": Objective(
         "fragmentation", False, "share of idle resources that typical pods can't use at the end", "%"
     ),
-    "cost": Objective("cost", False, "hours of all nodes, times their price if they have one"),
+    "cost": Objective("cost", False, "hours of all nodes, times their price if they have one", "", True),
     "evictions": Objective("evictions", False, "victims of preemption", "pods"),
     "moves": Objective("moves", False, "pods that were deleted from their node before they finished", "pods"),
 }

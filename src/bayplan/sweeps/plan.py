@@ -9,12 +9,12 @@ from pathlib import Path
 
 import yaml
 
+from bayplan.answers.node_amounts import check_node_amount
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.durations import read_duration
 from bayplan.base.near_names import near_name
-from bayplan.objects.quantity import Quantity
 from bayplan.sweeps.objectives import OBJECTIVES
-from bayplan.sweeps.space import Space, read_space
+from bayplan.sweeps.space import NODES, SHAPE, Choice, Space, check_names, read_space
 
 SEARCHES = ("grid", "random", "optuna")
 DEFAULT_TRIALS = 100
@@ -90,7 +90,7 @@ def read_plan(path: Path, **given: object) -> SweepPlan:
             close = near_name(str(name), _FIELDS)
             raise InputError("sweep", where=where, got=repr(name), wanted=f"one of {', '.join(_FIELDS)}", hint=close)
     found = {**document, **{name: item for name, item in given.items() if item is not None}}
-    return SweepPlan(
+    plan = SweepPlan(
         paths=[_relative_to(path, each) for each in _texts(found, "paths", where)],
         space=read_space(found.get("parameters"), where),
         config=_config(path, found.get("config")),
@@ -105,6 +105,30 @@ def read_plan(path: Path, **given: object) -> SweepPlan:
         autoscaler=_file(path, found, "autoscaler"),
         descheduler=_file(path, found, "descheduler"),
     )
+    check_names(plan.space, where)
+    _check_shape_names(plan, where)
+    return plan
+
+
+def _check_shape_names(plan: SweepPlan, where: str) -> None:
+    """Check that the parameters for nodes name shapes of the sweep file.
+
+    Raises:
+        InputError: there is no such shape, or it is not clear which shape the nodes have.
+    """
+    given = [name for name in (SHAPE, NODES) if name in plan.space]
+    if given and not plan.shapes:
+        wanted, hint = "the resources of nodes by name", "shapes: {small: {cpu: 4, memory: 16Gi}}"
+        raise InputError(f"shapes, for the parameter {given[0]}", where=where, got="none", wanted=wanted, hint=hint)
+    if given == [NODES] and len(plan.shapes) > 1:
+        names = ", ".join(plan.shapes)
+        raise InputError(f"parameter {SHAPE}", where=where, got="none", wanted=f"one of the shapes {names}")
+    domain = plan.space.get(SHAPE)
+    for name in domain.values if isinstance(domain, Choice) else ():
+        if name not in plan.shapes:
+            near = near_name(str(name), plan.shapes)
+            wanted = f"one of {', '.join(plan.shapes)}"
+            raise InputError(f"parameter {SHAPE}", where=where, got=repr(name), wanted=wanted, hint=near)
 
 
 def _relative_to(path: Path, name: str) -> str:
@@ -195,16 +219,18 @@ def _shapes(found: object, where: str) -> Mapping[str, Mapping[str, str]]:
     shapes = {str(name): {str(key): str(amount) for key, amount in each.items()} for name, each in found.items()}
     for name, amounts in shapes.items():
         for key, text in amounts.items():
-            _check_amount(f"shapes.{name}.{key}", text, where, price=key == PRICE_FIELD)
+            if key == PRICE_FIELD:
+                _check_price(f"shapes.{name}.{key}", text, where)
+            else:
+                check_node_amount(key, text, what=f"{where} shapes.{name}", example="{cpu: 4, memory: 16Gi}")
     return shapes
 
 
-def _check_amount(name: str, text: str, where: str, *, price: bool) -> None:
-    """Raise InputError unless an amount of a shape is a quantity or a price of at least 0."""
+def _check_price(name: str, text: str, where: str) -> None:
+    """Raise InputError unless a price is a number of at least 0."""
     try:
-        amount = float(text) if price else Quantity.parse(text).milli_value()
-    except (InputError, ValueError):
-        amount = -1
-    if not 0 <= amount < math.inf:
-        wanted = "a number of at least 0" if price else "a quantity of at least 0, such as 500m or 4Gi"
-        raise InputError(name, where=where, got=repr(text), wanted=wanted)
+        price = float(text)
+    except ValueError:
+        price = -1
+    if not 0 <= price < math.inf:
+        raise InputError(name, where=where, got=repr(text), wanted="a number of at least 0")

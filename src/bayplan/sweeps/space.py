@@ -9,6 +9,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from bayplan.base.errors import InputError
+from bayplan.base.near_names import near_name
+
+WEIGHT, ARGS = "weight.", "args."
+SAMPLING = "percentageOfNodesToScore"
+SHAPE, NODES = "shape", "nodes"
 
 Value: TypeAlias = str | int | float | bool
 Parameters: TypeAlias = Mapping[str, Value]
@@ -78,6 +83,25 @@ def _read_domain(name: str, domain: object, where: str) -> Choice | Range:
             return Range(low, high, isinstance(low, int) and isinstance(high, int), log)
     wanted = "a list of values, or {min, max} with log for a logarithmic scale from above 0"
     raise InputError(f"parameter {name}", where=where, got=repr(domain), wanted=wanted)
+
+
+def check_names(space: Space, where: str) -> None:
+    """Check the names of parameters, as far as they don't depend on the scheduler's plugins.
+
+    Raises:
+        InputError: a name is unknown.
+    """
+    for name in space:
+        if not name.startswith((WEIGHT, ARGS)) and name not in (SAMPLING, SHAPE, NODES):
+            raise unknown_parameter(name, where)
+
+
+def unknown_parameter(name: str, where: str = "") -> InputError:
+    """Return the error about a parameter that does not exist."""
+    start, dot, rest = name.partition(".")
+    near = near_name(start + dot, (WEIGHT, ARGS, SAMPLING, SHAPE, NODES))
+    wanted = f"{WEIGHT}PLUGIN, {ARGS}PLUGIN.FIELD, {SAMPLING}, {SHAPE} or {NODES}"
+    return InputError("parameter", where=where, got=repr(name), wanted=wanted, hint=f"{near}{rest}" if near else "")
 
 
 def grid(space: Space) -> Iterator[Parameters]:

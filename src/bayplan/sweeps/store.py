@@ -39,25 +39,42 @@ class SweepFolder:
         done: the outcomes in the journal, by trial number.
 
     Raises:
-        InputError: the folder belongs to another sweep.
+        InputError: the folder belongs to another sweep, or to an unfinished one in which Optuna pursues another objective.
     """
 
     def __init__(self, path: Path, plan: SweepPlan) -> None:
         self.path = path
         self._plan = plan
         path.mkdir(parents=True, exist_ok=True)
+        self.done = dict(self._journal())
         text = msgspec.json.encode(plan, order="sorted")
         stored = path / PLAN
-        if stored.exists() and stored.read_bytes() != text:
+        if stored.exists():
+            self._check_plan(msgspec.json.decode(stored.read_bytes()), msgspec.json.decode(text))
+        stored.write_bytes(text)
+
+    def _check_plan(self, before: Mapping[str, object], now: Mapping[str, object]) -> None:
+        """Compare the plan of the folder with that of this sweep; only their objectives may differ.
+
+        Trials have the figures of all objectives, but the objective affects which sets Optuna suggests next.
+        """
+        plan = self._plan
+        if {**before, "objective": plan.objective} != now:
             raise InputError(
                 "--out",
-                got=f"'{path}', which contains another sweep",
+                got=f"'{self.path}', which contains another sweep",
                 wanted="a new folder, or the folder of this sweep",
             )
-        stored.write_bytes(text)
-        self.done = {outcome.trial.number: outcome for outcome in self._journal()}
+        is_finished = len(self.done) == plan.trials * len(plan.seeds)
+        if before["objective"] != plan.objective and plan.search == "optuna" and not is_finished:
+            raise InputError(
+                "objective",
+                got=plan.objective,
+                wanted=f"{before['objective']}, for which Optuna chose the first sets of the unfinished sweep in '{self.path}'",
+                hint="another --out",
+            )
 
-    def _journal(self) -> Iterator[Outcome]:
+    def _journal(self) -> Iterator[tuple[int, Outcome]]:
         journal = self.path / JOURNAL
         if not journal.exists():
             return
@@ -66,7 +83,8 @@ class SweepFolder:
             if not line.endswith(b"\n"):
                 break  # The process was killed while it wrote this line.
             whole += len(line)
-            yield msgspec.json.decode(line, type=Outcome)
+            outcome = msgspec.json.decode(line, type=Outcome)
+            yield outcome.trial.number, outcome
         os.truncate(journal, whole)
 
     def check_input(self) -> None:
@@ -103,6 +121,8 @@ class SweepFolder:
 
     def write_table(self) -> Path:
         """Write the Parquet file of all finished trials; return its path."""
+        # If a signal interrupted `add`, the journal decides: a trial that it lacks runs again.
+        self.done = dict(self._journal())
         outcomes = [self.done[number] for number in sorted(self.done)]
         types = {
             name: _column_type([each.trial.parameters.get(name) for each in outcomes]) for name in self._plan.space

@@ -21,12 +21,21 @@ Progress = Callable[[int, int], None]
 
 
 class Candidate(NamedTuple):
-    """A parameter set with its number and score, the objective's mean over the seeds; None if a trial could not run, and why."""
+    """A parameter set.
+
+    Attributes:
+        number: its number.
+        parameters: its parameters.
+        score: the objective's mean over the seeds; None if a trial could not run.
+        error: why a trial could not run, or "".
+        waiting: the most pods that are pending at the end of one of its trials.
+    """
 
     number: int
     parameters: Parameters
     score: float | None
     error: str = ""
+    waiting: int = 0
 
 
 def run_sweep(
@@ -95,6 +104,11 @@ def _run_batches(
     candidates: list[Candidate] = []
     executor: Executor | None = None
     total = trial_count(plan)
+    if len(store.done) == total:
+        # Perhaps with another objective, for which Optuna would now suggest other sets.
+        trials = [outcome.trial for outcome in store.done.values()]
+        sets = {trial.candidate: trial.parameters for trial in sorted(trials, key=lambda trial: trial.candidate)}
+        return [Candidate(number, each, *_score(plan, store.done, trials, number)) for number, each in sets.items()]
     try:
         for batch in search.batches():
             trials = _trials(plan, batch, len(candidates))
@@ -144,11 +158,12 @@ def _trials(plan: SweepPlan, batch: Sequence[Parameters], first: int) -> list[Tr
 
 def _score(
     plan: SweepPlan, done: Mapping[int, Outcome], trials: Sequence[Trial], candidate: int
-) -> tuple[float | None, str]:
-    """Return the score of a parameter set and "", or None and the error of its first trial that could not run."""
+) -> tuple[float | None, str, int]:
+    """Return score, error and pending pods of a parameter set, see `Candidate`; the error is that of its first failed trial."""
     figure = OBJECTIVES[plan.objective].figure
     outcomes = [done[trial.number] for trial in trials if trial.candidate == candidate]
     error = next((outcome.error for outcome in outcomes if outcome.error), "")
     if error:
-        return None, error
-    return sum(outcome.figures[figure] for outcome in outcomes) / len(outcomes), ""
+        return None, error, 0
+    waiting = max(int(outcome.figures["waiting"]) for outcome in outcomes)
+    return sum(outcome.figures[figure] for outcome in outcomes) / len(outcomes), "", waiting

@@ -30,11 +30,7 @@ from bayplan.objects.node import Node, NodeStatus
 from bayplan.objects.node_prices import PRICE
 from bayplan.sweeps.objectives import figures_of
 from bayplan.sweeps.plan import PRICE_FIELD, SweepPlan
-from bayplan.sweeps.space import Value
-
-WEIGHT, ARGS = "weight.", "args."
-SAMPLING = "percentageOfNodesToScore"
-SHAPE, NODES = "shape", "nodes"
+from bayplan.sweeps.space import ARGS, NODES, SAMPLING, SHAPE, WEIGHT, Value, unknown_parameter
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
@@ -195,8 +191,7 @@ def trial_configuration(base: Mapping[str, object], parameters: Mapping[str, Val
             for profile in profiles:
                 _set_argument(profile, name.removeprefix(ARGS), value)
         elif name not in (SHAPE, NODES):
-            wanted = f"{WEIGHT}PLUGIN, {ARGS}PLUGIN.FIELD, {SAMPLING}, {SHAPE} or {NODES}"
-            raise InputError("parameter", got=repr(name), wanted=wanted)
+            raise unknown_parameter(name)
     return document
 
 

@@ -45,6 +45,18 @@ def source_kind(options: SourceOptions) -> SourceKind | None:
     return None
 
 
+def check_options(options: object) -> None:
+    """Raise an error with a suggestion if the value is not a `SourceOptions`.
+
+    Raises:
+        InputError: it is a path or another value.
+    """
+    if not isinstance(options, SourceOptions):
+        shown = repr(options) if isinstance(options, str) else "..."
+        got, hint = f"{type(options).__name__} {options!r:.60}", f"SourceOptions(paths=[{shown}])"
+        raise InputError("open_source(options)", got=got, wanted="SourceOptions", hint=hint)
+
+
 def open_source(options: SourceOptions, *, stdin: BinaryIO | None = None) -> ClusterSource:
     """Read the current state of a cluster.
 
@@ -59,6 +71,7 @@ def open_source(options: SourceOptions, *, stdin: BinaryIO | None = None) -> Clu
     Raises:
         InputError: the source cannot be read, or does not allow listing nodes and pods.
     """
+    check_options(options)
     kind = source_kind(options)
     # Each module imports packages that the other sources do not need.
     if kind is SourceKind.CLUSTER:

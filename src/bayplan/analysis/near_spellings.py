@@ -1,0 +1,69 @@
+"""Suggestions for misspelt label keys and names of objects that a pod refers to, as part of the cause."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+
+from bayplan.analysis.surroundings import Surroundings
+from bayplan.base.near_names import near_name
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.objects.resource import DeviceClass, ResourceClaim
+from bayplan.objects.storage import PersistentVolumeClaim, StorageClass
+
+_MESSAGES: tuple[tuple[re.Pattern[str], type[KubernetesObject]], ...] = (
+    (re.compile(r'persistentvolumeclaim "([^"]+)" not found'), PersistentVolumeClaim),
+    (re.compile(r'storageclass\.storage\.k8s\.io "([^"]+)" not found'), StorageClass),
+    (re.compile(r'could not find ResourceClaim "([^"]+)"'), ResourceClaim),
+    (re.compile(r"device class (\S+) does not exist"), DeviceClass),
+)
+"""The scheduler's messages about missing objects, with the kind of the object."""
+
+
+def near_spelling(cause: str, pod: Pod, nodes: Collection[Node], surroundings: Surroundings) -> str:
+    """Return ``did you mean NAME?`` if a label key or an object in a cause is perhaps misspelt, else ""."""
+    near = [*_near_keys(cause, pod, nodes), *_near_objects(cause, pod, surroundings)]
+    return f"did you mean {' and '.join(dict.fromkeys(near))}?" if near else ""
+
+
+def _near_keys(cause: str, pod: Pod, nodes: Collection[Node]) -> Iterator[str]:
+    """Yield the labels of nodes that resemble a label that the cause names and that no node has."""
+    asked = [key for key in dict.fromkeys(_label_keys(pod)) if key in cause]
+    known = dict.fromkeys(key for node in nodes for key in node.metadata.labels) if asked else {}
+    for key in asked:
+        if key not in known and (near := near_name(key, known)):
+            yield near
+
+
+def _label_keys(pod: Pod) -> Iterator[str]:
+    """Yield the keys of node labels that a pod requires."""
+    yield from pod.spec.node_selector or {}
+    affinity = pod.spec.affinity
+    if affinity is not None and affinity.node_affinity is not None:
+        required = affinity.node_affinity.required_during_scheduling_ignored_during_execution
+        for term in () if required is None else required.node_selector_terms:
+            yield from (each.key for each in term.match_expressions)
+    if affinity is not None and affinity.pod_affinity is not None:
+        yield from (
+            term.topology_key for term in affinity.pod_affinity.required_during_scheduling_ignored_during_execution
+        )
+    yield from (each.topology_key for each in pod.spec.topology_spread_constraints)
+
+
+def _near_objects(cause: str, pod: Pod, surroundings: Surroundings) -> Iterator[str]:
+    """Yield the names of objects that resemble an object that the cause reports as missing."""
+    for pattern, kind in _MESSAGES:
+        for missing in pattern.findall(cause):
+            name = missing.rpartition("/")[2]
+            if near := near_name(name, _names(surroundings.keys(kind), pod.metadata.namespace)):
+                yield near
+
+
+def _names(keys: Iterable[str], namespace: str) -> Iterator[str]:
+    """Yield the names of objects that are in a namespace or have none, given their keys."""
+    for key in keys:
+        place, slash, name = key.rpartition("/")
+        if not slash or place == namespace:
+            yield name

@@ -1,0 +1,136 @@
+"""Arguments of the Python library: converts those that have several forms, and refuses mistakes with a suggestion."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from bayplan.answers.changes import CHANGES, Change, missing_change
+from bayplan.answers.node_shapes import check_prices, price_in
+from bayplan.answers.what_if import Reschedule
+from bayplan.app.question_clusters import CONFIGURATION_CHANGES, is_configuration_change, read_change
+from bayplan.base.errors import InputError
+from bayplan.formats.fixed_values import check_values
+from bayplan.framework.plugin import Plugin
+from bayplan.objects.defaults import default_object
+from bayplan.objects.kinds import decode
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.node import Node
+
+
+def reject_path(objects: object) -> None:
+    """Raise if a string is given instead of objects: iterating over it returns characters.
+
+    Raises:
+        InputError: the argument is a path.
+    """
+    if isinstance(objects, str):
+        raise InputError(
+            "Cluster(objects)", got=repr(objects), wanted="a list of objects", hint=f"Cluster.open({objects!r})"
+        )
+
+
+def typed_object(item: object, where: str) -> KubernetesObject:
+    """Return an object itself, or the object of a manifest, with defaults.
+
+    Raises:
+        InputError: the argument is a builder, a string, an invalid manifest, or anything but an API object.
+    """
+    if isinstance(item, KubernetesObject):
+        return item
+    if isinstance(item, Mapping):
+        found = default_object(decode(item, where=where))
+        check_values(item, lambda path: where)
+        return found
+    name = type(item).__name__
+    if callable(getattr(item, "obj", None)):
+        raise InputError(where, got=f"a {name}", wanted="an object", hint="to call .obj() last")
+    hint = "*objects, if it is a list of objects" if isinstance(item, list | tuple) else "make_pod(...).obj()"
+    raise InputError(where, got=f"{name} {item!r:.60}", wanted="a node, a pod or another object", hint=hint)
+
+
+def checked_target(target: object) -> str:
+    """Return the name of a pod or workload.
+
+    Raises:
+        InputError: it is not a text.
+    """
+    if not isinstance(target, str):
+        name = getattr(target, "pod", None)
+        hint = repr(name) if isinstance(name, str) else "'default/web-1'"
+        raise InputError("pod", got=f"{target!r:.60}", wanted="the name of a pod or workload", hint=hint)
+    return target
+
+
+def plugin_classes(plugins: object) -> Sequence[type[Plugin[Any]]]:
+    """Return the classes of plugins.
+
+    Raises:
+        InputError: the argument is not a list of classes.
+    """
+    if isinstance(plugins, str) or not isinstance(plugins, Collection):
+        name = getattr(plugins, "__name__", repr(plugins))
+        raise InputError("plugins", got=f"{plugins!r:.60}", wanted="a list of classes", hint=f"[{name}]")
+    for each in plugins:
+        if not (isinstance(each, type) and issubclass(each, Plugin)):
+            hint = f"Cluster.open(..., plugins=[{each!r}])" if isinstance(each, str) else "[MyPlugin]"
+            raise InputError("plugins", got=f"{each!r:.60}", wanted="classes of plugins", hint=hint)
+    return list(plugins)
+
+
+def reject_configuration_path(configuration: object) -> None:
+    """Raise if a path is given instead of a configuration.
+
+    Raises:
+        InputError: the argument is the name of a file.
+    """
+    if (
+        isinstance(configuration, str)
+        and "\n" not in configuration
+        and configuration.endswith((".yaml", ".yml", ".json"))
+    ):
+        wanted, hint = "a configuration, as text or dict", f"Path({configuration!r}).read_text()"
+        raise InputError("configuration", got=repr(configuration), wanted=wanted, hint=hint)
+
+
+def split_changes(changes: Sequence[str], configuration: Sequence[str]) -> tuple[list[Change], list[str]]:
+    """Return the changes of the cluster, and those of the scheduler, which may be among the former.
+
+    Raises:
+        InputError: there is no change, or a change is invalid.
+    """
+    of_scheduler = [*configuration, *filter(is_configuration_change, changes)]
+    of_cluster = [read_change(each) for each in changes if not is_configuration_change(each)]
+    if not of_cluster and not of_scheduler:
+        raise missing_change((*CHANGES, *CONFIGURATION_CHANGES))
+    return of_cluster, of_scheduler
+
+
+def rescheduled(reschedule: str | Sequence[str]) -> tuple[Reschedule, Sequence[str]]:
+    """Return which pods to reschedule, and the names of pods and workloads if only these.
+
+    Raises:
+        InputError: a text is neither `new` nor `all`.
+    """
+    if not isinstance(reschedule, str):
+        return Reschedule.THESE, tuple(reschedule)
+    if reschedule not in (Reschedule.NEW, Reschedule.ALL):
+        wanted, hint = "'new', 'all' or a list of workloads", f"[{reschedule!r}]"
+        raise InputError("reschedule", got=repr(reschedule), wanted=wanted, hint=hint)
+    return Reschedule(reschedule), ()
+
+
+def prices_by_node(prices: Mapping[str, float] | None, nodes: Sequence[Node]) -> dict[str, float] | None:
+    """Return prices by node, given those of nodes, instance types and pools; None if none are given.
+
+    Raises:
+        InputError: a name is none of the cluster, or a price is not a number of at least 0.
+    """
+    if prices is None:
+        return None
+    check_prices(prices, nodes)
+    for name, price in prices.items():
+        if not isinstance(price, int | float) or not 0 <= price < 1e12:
+            raise InputError(f"price of {name}", got=repr(price), wanted="a number of at least 0")
+    known = {node.metadata.name: price_in(prices, node) for node in nodes}
+    return {name: price for name, price in known.items() if price is not None}

@@ -1,0 +1,94 @@
+"""Causes suggest the spelling of label keys and objects that a pod refers to and that do not exist."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bayplan import Cluster
+
+OBJECTS = """
+apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: Node
+  metadata: {name: gke-prod-pool-1a2b3c4d-x9z8, labels: {disktype: ssd, topology.kubernetes.io/zone: europe-west1-b}}
+  status: {allocatable: {cpu: "8", memory: 32Gi, pods: "110"}}
+- {apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: standard-rwo}, provisioner: pd.csi.storage.gke.io}
+- {apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {name: other, namespace: other}, spec: {}}
+- {apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: gpu.example.com}, spec: {}}
+- apiVersion: resource.k8s.io/v1
+  kind: ResourceClaim
+  metadata: {name: gpu, namespace: default}
+  spec: {devices: {requests: [{name: g, exactly: {deviceClassName: gpu.exmaple.com}}]}}
+- apiVersion: v1
+  kind: PersistentVolumeClaim
+  metadata: {name: cache-data, namespace: default}
+  spec: {storageClassName: standrad-rwo, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: p, namespace: default}
+  spec:
+    containers: [{name: c, image: x}]
+    SPEC
+"""
+
+
+@pytest.mark.parametrize(
+    ("spec", "want"),
+    [
+        pytest.param("nodeSelector: {disktpye: ssd}", "did you mean disktype?", id="a key of the nodeSelector"),
+        pytest.param("nodeSelector: {disktype: sdd}", "", id="a value is not corrected"),
+        pytest.param("nodeSelector: {example.com/rack: a}", "", id="a key that no label resembles"),
+        pytest.param(
+            "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: "
+            "[{matchExpressions: [{key: disktyp, operator: Exists}]}]}}}",
+            "did you mean disktype?",
+            id="a key of the node affinity",
+        ),
+        pytest.param(
+            "topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zonee, "
+            "whenUnsatisfiable: DoNotSchedule, labelSelector: {}}]",
+            "did you mean topology.kubernetes.io/zone?",
+            id="the topology of a spread constraint",
+        ),
+        pytest.param(
+            "affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
+            "[{topologyKey: topology.kubernetes.io/zonne, labelSelector: {matchLabels: {app: web}}}]}}",
+            "did you mean topology.kubernetes.io/zone?",
+            id="the topology of a pod affinity",
+        ),
+        pytest.param(
+            "volumes: [{name: v, persistentVolumeClaim: {claimName: cache-data}}]",
+            "did you mean standard-rwo?",
+            id="a StorageClass",
+        ),
+        pytest.param(
+            "volumes: [{name: v, persistentVolumeClaim: {claimName: cache-dta}}]",
+            "did you mean cache-data?",
+            id="a claim",
+        ),
+        pytest.param(
+            "resourceClaims: [{name: g, resourceClaimName: othr}]", "", id="a resource claim of another namespace"
+        ),
+        pytest.param(
+            "resourceClaims: [{name: g, resourceClaimName: gpus}]", "did you mean gpu?", id="a resource claim"
+        ),
+        pytest.param(
+            "resourceClaims: [{name: g, resourceClaimName: gpu}]", "did you mean gpu.example.com?", id="a device class"
+        ),
+    ],
+)
+def test_a_misspelt_reference_is_followed_by_the_likely_spelling(tmp_path: Path, spec: str, want: str) -> None:
+    (tmp_path / "dump.yaml").write_text(OBJECTS.replace("SPEC", spec))
+    (reason, *_) = Cluster.open(str(tmp_path / "dump.yaml")).waiting_reasons()
+    assert reason.summary.endswith(want or reason.summary)
+    assert ("did you mean" in reason.summary) == bool(want)
+
+
+def test_a_misspelt_scheduler_is_followed_by_the_likely_spelling(tmp_path: Path) -> None:
+    (tmp_path / "dump.yaml").write_text(OBJECTS.replace("SPEC", "schedulerName: default-schedular"))
+    (reason,) = Cluster.open(str(tmp_path / "dump.yaml")).waiting_reasons()
+    assert reason.summary.endswith('"default-schedular" is configured; did you mean default-scheduler?')

@@ -1,0 +1,104 @@
+"""Mistakes in arguments of the library are refused with a suggestion; arguments with several forms are converted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayplan import Cluster, InputError, PerNodePlugin, make_node, make_pod, open_source
+
+
+class Accepts(PerNodePlugin):
+    def filter_node(self, pod: Any, node: Any) -> None:
+        return None
+
+
+def two_nodes() -> Cluster:
+    nodes = [
+        make_node(name).capacity(cpu="4").label({"cloud.google.com/gke-nodepool": pool}).obj()
+        for name, pool in (("gke-a-x9z8", "a"), ("gke-b-k2m4", "b"))
+    ]
+    cluster = Cluster(nodes)
+    cluster.schedule(make_pod("web").req(cpu="1").obj())
+    return cluster
+
+
+@pytest.mark.parametrize(
+    ("call", "want"),
+    [
+        pytest.param(
+            lambda it: it.explain(it.pods[0]), r"got PodRow\(.*; try 'default/web'", id="a row instead of a name"
+        ),
+        pytest.param(lambda it: it.unblock(3), "expected the name of a pod or workload, got 3", id="a number"),
+        pytest.param(
+            lambda it: it.capacity("web", seeds=3), r"expected a list of seeds, got 3; try range\(3\)", id="seeds"
+        ),
+        pytest.param(lambda it: it.what_if(), "expected KIND=TARGET with one of", id="no change"),
+        pytest.param(
+            lambda it: it.what_if("cordon=*", reschedule="web"),
+            r"expected 'new', 'all' or a list of workloads, got 'web'; try \['web'\]",
+            id="a workload to reschedule",
+        ),
+        pytest.param(
+            lambda it: it.removable_nodes(prices={"c": 1.0}), "expected an instance type, pool or node", id="pool"
+        ),
+        pytest.param(
+            lambda it: it.removable_nodes(prices={"a": -1}), "price of a: expected a number of at least 0", id="price"
+        ),
+        pytest.param(
+            lambda it: Cluster(plugins=Accepts),  # type: ignore[arg-type]
+            r"expected a list of classes, got .*; try \[Accepts\]",
+            id="a class",
+        ),
+        pytest.param(
+            lambda it: Cluster(plugins=["my.py:Mine"]),  # type: ignore[list-item]
+            r"expected classes of plugins, got 'my.py:Mine'; try Cluster.open\(..., plugins=\['my.py:Mine'\]\)",
+            id="a plugin as text",
+        ),
+        pytest.param(
+            lambda it: Cluster(configuration="scheduler.yaml"),
+            r"expected a configuration, as text or dict.*; try Path\('scheduler.yaml'\).read_text\(\)",
+            id="the path of a configuration",
+        ),
+        pytest.param(
+            lambda it: open_source("dump.yaml"),  # type: ignore[arg-type]
+            r"expected SourceOptions, got str 'dump.yaml'; try SourceOptions\(paths=\['dump.yaml'\]\)",
+            id="a path instead of options",
+        ),
+        pytest.param(
+            lambda it: it.add(
+                {"apiVersion": "v1", "kind": "Node", "spec": {"taints": [{"key": "a", "effect": "NoSched"}]}}
+            ),
+            r"taints\[0\].effect: expected .*, got 'NoSched'; try 'NoSchedule'",
+            id="a value that kube-apiserver refuses",
+        ),
+    ],
+)
+def test_a_mistake_is_refused_with_a_suggestion(call: Callable[[Any], object], want: str) -> None:
+    with pytest.raises(InputError, match=want):
+        call(two_nodes())
+
+
+def test_changes_of_the_scheduler_and_files_are_changes_like_others(tmp_path: Path) -> None:
+    cluster = two_nodes()
+    cluster.add(make_pod("big").req(cpu="9").obj())
+    assert cluster.what_if("disable=NodeResourcesFit").counts["placed"] == 1
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "big"},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
+    (tmp_path / "small.json").write_text(json.dumps(pod))
+    assert cluster.what_if(f"apply={tmp_path / 'small.json'}").counts["placed"] == 1
+
+
+def test_prices_may_name_pools() -> None:
+    cluster = two_nodes()
+    priced = cluster.removable_nodes(prices={"a": 3.0, "gke-b-k2m4": 0.5}, force=True)
+    assert {row.node: row.price for row in priced.removed}.items() <= {"gke-a-x9z8": 3.0, "gke-b-k2m4": 0.5}.items()
+    assert priced.price in (0.5, 3.0)
