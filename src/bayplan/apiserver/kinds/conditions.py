@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from bayplan.base.plain_data import Document, parts
+from bayplan.base.plain_data import Document, part, parts
+
+
+def has_condition(document: Document, name: str, status: str) -> bool:
+    """Return whether an object has a condition of this type and status."""
+    conditions = parts(part(document, "status"), "conditions")
+    return any(each.get("type") == name and each.get("status") == status for each in conditions)
 
 
 def with_condition(status: Document, condition: Document) -> Document:

@@ -5,9 +5,10 @@ Source: the controllers status and finalizer of apiextensions-apiserver, v1.36.3
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from functools import partial
 
-from bayplan.apiserver.kinds.conditions import with_condition
+from bayplan.apiserver.kinds.accepted_names import AcceptedNames, kind_name, resource_name
+from bayplan.apiserver.kinds.conditions import has_condition, with_condition
 from bayplan.apiserver.kinds.default_functions import stored_versions
 from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.selectors import quote
@@ -16,16 +17,16 @@ CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 """Finalizer of a deleted definition, which stays until its objects are gone."""
 
 
-def accepted_status(definition: Document, now: str, others: Iterable[Document]) -> Document | None:
+def accepted_status(definition: Document, now: str, names: AcceptedNames) -> Document | None:
     """Return the status of a definition after its names were compared with accepted names, or None if it does not change.
 
     Args:
         definition: the definition.
         now: the current time.
-        others: the other definitions of its group. A name that one of them has is not accepted.
+        names: the accepted names of all definitions. A name of another definition of the group is not accepted.
     """
-    status, wanted = part(definition, "status"), part(definition, "spec", "names")
-    accepted, conflict = _accepted_names(part(status, "acceptedNames"), wanted, others)
+    status = part(definition, "status")
+    accepted, conflict = _accepted_names(definition, names)
     if conflict is None:
         names_accepted = _condition("NamesAccepted", "NoConflicts", "no conflicts found", now)
     else:
@@ -50,32 +51,28 @@ def accepted_status(definition: Document, now: str, others: Iterable[Document]) 
 
 def is_established(definition: Document) -> bool:
     """Return whether the resources of a definition are served: all its names were accepted once."""
-    conditions = parts(part(definition, "status"), "conditions")
-    return any(each.get("type") == "Established" and each.get("status") == "True" for each in conditions)
+    return has_condition(definition, "Established", "True")
 
 
 _SINGLE_NAMES = (("plural", "Plural"), ("singular", "Singular"), ("kind", "Kind"), ("listKind", "ListKind"))
 
 
-def _accepted_names(
-    before: Document, wanted: Document, others: Iterable[Document]
-) -> tuple[Document, tuple[str, str] | None]:
+def _accepted_names(definition: Document, names: AcceptedNames) -> tuple[Document, tuple[str, str] | None]:
     """Return the accepted names, and the reason and message of the last conflict, or None if there is none."""
-    resources, kinds = set[object](), set[object]()
-    for each in others:
-        names = part(each, "status", "acceptedNames")
-        resources |= {names.get("plural"), names.get("singular"), *texts(names, "shortNames")}
-        kinds |= {names.get("kind"), names.get("listKind")}
+    before, spec = part(definition, "status", "acceptedNames"), part(definition, "spec")
+    in_use = partial(names.in_use, str(spec.get("group")), definition=str(part(definition, "metadata").get("name")))
+    wanted = part(spec, "names")
     accepted, conflict = {**before}, None
     for name, shown in _SINGLE_NAMES:
-        found = wanted.get(name) or ""
-        if found != (before.get(name) or "") and found in (resources if name in ("plural", "singular") else kinds):
-            conflict = f"{shown}Conflict", f"{quote(str(found))} is already in use"
+        found = str(wanted.get(name) or "")
+        indexed = resource_name(found) if name in ("plural", "singular") else kind_name(found)
+        if found != (before.get(name) or "") and in_use(name=indexed):
+            conflict = f"{shown}Conflict", f"{quote(found)} is already in use"
         elif found:
             accepted[name] = found
         if name == "singular":
-            short = texts(wanted, "shortNames")
-            taken = [each for each in short if each not in texts(before, "shortNames") and each in resources]
+            short, known = texts(wanted, "shortNames"), frozenset(texts(before, "shortNames"))
+            taken = [each for each in short if each not in known and in_use(name=resource_name(each))]
             if taken:
                 problems = [f"{quote(each)} is already in use" for each in taken]
                 text = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"

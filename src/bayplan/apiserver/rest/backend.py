@@ -21,6 +21,7 @@ from bayplan.apiserver.fields.compare import fields_of
 from bayplan.apiserver.fields.field_declarations import configuration_problem
 from bayplan.apiserver.fields.field_type import FieldType
 from bayplan.apiserver.kinds import custom_resources
+from bayplan.apiserver.kinds.accepted_names import AcceptedNames
 from bayplan.apiserver.kinds.conversion import is_converted, served_form, stored_form
 from bayplan.apiserver.kinds.registry import strategy_of
 from bayplan.apiserver.kinds.selectable_fields import selectable_values
@@ -75,6 +76,7 @@ class Backend:
         admission: admission policies and webhooks.
         admits_service_accounts: whether the admission plugin ServiceAccount is enabled.
         reactions: called after each write (see `bayplan.apiserver.rest.reactions`); `bootstrap` sets them.
+        accepted_names: the accepted names of the stored CustomResourceDefinitions.
         advertised: the server's address and port, for the endpoints of the Service `default/kubernetes`; None without a
             server.
     """
@@ -103,6 +105,7 @@ class Backend:
         self._decoded: dict[str, tuple[int, list[Document]]] = {}
         # The spec of each CustomResourceDefinition, and the revision since which it is in effect.
         self._definitions: dict[str, tuple[Document, int]] = {}
+        self.accepted_names = AcceptedNames()
         self.outgoing = Outgoing()
         self.admission = Admission(self)
 

@@ -14,41 +14,46 @@ from bayplan.base.plain_data import Document, part, texts
 
 def serve_stored_definitions(backend: Backend) -> None:
     """Serve the custom resources of the stored definitions, and no others: the store may have been loaded or restored."""
-    stored = {item.name: item for item in backend.store.between(custom_resources.DEFINITIONS)}
+    stored = [decode_item(item) for item in backend.store.between(custom_resources.DEFINITIONS)]
+    established = [each for each in stored if definition_status.is_established(each)]
+    names = {part(each, "metadata").get("name") for each in established}
     for resource in backend.registry.all():
-        if resource.custom is not None and f"{resource.name}.{resource.group}" not in stored:
+        if resource.custom is not None and f"{resource.name}.{resource.group}" not in names:
             backend.registry.remove_custom(resource.group, resource.version, resource.name)
-    for item in stored.values():
-        definition = decode_item(item)
-        if definition_status.is_established(definition):
-            backend.serve_custom(definition)
+    backend.accepted_names.clear()
+    for definition in stored:
+        backend.accepted_names.put(definition)
+    for definition in established:
+        backend.serve_custom(definition)
 
 
 def refresh_definition(backend: Backend, resource: Resource, write: Write) -> None:
     """Serve the custom resources of a written definition, or stop serving those of a deleted one."""
     definition = decode_item(write.new)
     if write.type != DELETED:
+        backend.accepted_names.put(definition)
         _accept_names(backend, resource, definition)
         return
     backend.stop_custom(definition)
-    for other in _others(backend, definition):
-        _accept_names(backend, resource, other)
+    for name in backend.accepted_names.remove(write.new.name):
+        waiting = backend.find(custom_resources.DEFINITIONS, "", name)
+        if waiting is not None:
+            _accept_names(backend, resource, waiting)
 
 
 def _accept_names(backend: Backend, resource: Resource, definition: Document) -> None:
-    """Serve the custom resources of a definition if its names are accepted, and store the new status."""
-    status = definition_status.accepted_status(definition, backend.now(), _others(backend, definition))
-    if definition_status.is_established(definition if status is None else {"status": status}):
-        backend.serve_custom(definition)
-    if status is not None and not part(definition, "metadata").get("deletionTimestamp"):
+    """Store the status of a definition if it changes because names are accepted; serve its custom resources if not.
+
+    The write of a status refreshes the definition again. The status of a terminating one stays.
+    """
+    terminating = part(definition, "metadata").get("deletionTimestamp")
+    status = None
+    if not terminating:
+        status = definition_status.accepted_status(definition, backend.now(), backend.accepted_names)
+    if status is not None:
         backend.put(resource, backend.with_status(resource, definition, status))
-
-
-def _others(backend: Backend, definition: Document) -> list[Document]:
-    """Return the other definitions of a definition's group."""
-    name, group = part(definition, "metadata").get("name"), part(definition, "spec").get("group")
-    stored = [decode_item(item) for item in backend.store.between(custom_resources.DEFINITIONS) if item.name != name]
-    return [each for each in stored if part(each, "spec").get("group") == group]
+    elif definition_status.is_established(definition):
+        backend.serve_custom(definition)
 
 
 def end_definition(backend: Backend, resource: Resource, write: Write) -> None:
