@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bayplan.apiserver.validation.custom_values import validate_custom
-from bayplan.apiserver.validation.value_formats import fits_format
+from bayplan.apiserver.validation.value_formats import FORMATS, fits_format
 from bayplan.base.plain_data import Document, part, parts
 from tests.apiserver.client import Client
 
@@ -225,6 +225,30 @@ def test_unchanged_values_are_not_validated_on_update() -> None:
 def test_formats_accept_valid_values_and_reject_invalid_ones(kind: str, fits: str, not_fitting: str | None) -> None:
     assert fits_format(kind, fits)
     assert not_fitting is None or not fits_format(kind, not_fitting)
+
+
+_LONG = 100_000
+
+
+@pytest.mark.parametrize(
+    ("text", "fitting"),
+    [
+        pytest.param(" " * _LONG + "<", set[str](), id="spaces"),
+        pytest.param(" " * _LONG + "<a@b.example>", {"email"}, id="an address after spaces"),
+        pytest.param("1" * _LONG, {"byte"}, id="digits"),
+        pytest.param("1" * _LONG + " days", {"duration"}, id="a number with a unit"),
+        pytest.param("1 " * _LONG, set[str](), id="separate digits"),
+        pytest.param("10.0.0.0/" + "9" * _LONG, set[str](), id="a long prefix length"),
+        pytest.param("10.0.0.0/" + "0" * _LONG + "8", {"cidr"}, id="a prefix length with leading zeros"),
+        pytest.param("a" * _LONG, {"byte"}, id="letters"),
+        pytest.param("a." * _LONG + "!", set[str](), id="labels"),
+        pytest.param("::" * _LONG, set[str](), id="colons"),
+        pytest.param('"a' * _LONG, set[str](), id="quotation marks"),
+        pytest.param("/%41" * _LONG, {"uri"}, id="a long path"),
+    ],
+)
+def test_every_format_checks_long_strings_in_linear_time(text: str, fitting: set[str]) -> None:
+    assert {kind for kind in FORMATS if fits_format(kind, text)} == fitting
 
 
 def test_numbers_beyond_a_float32_do_not_have_the_format_float() -> None:

@@ -21,7 +21,7 @@ _ANY, _RFC = "[0-9a-f]{4}", "[89ab][0-9a-f]{3}"
 _DURATION = re.compile(
     r"[-+]?(0|(\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))*"
 )
-_WORDY_DURATION = re.compile(r"\d+\s*([A-Za-zµ]+)")
+_WORDY_DURATION = re.compile(r"(?<!\d)\d++\s*+([A-Za-zµ]+)")
 _UNITS = {
     *("ns", "nano", "us", "µs", "micro", "ms", "milli", "s", "sec", "m", "min", "h", "hr", "hour", "d", "day"),
     *("w", "wk", "week"),
@@ -37,7 +37,8 @@ _MAX_HOST_LENGTH, _MAX_LABEL_LENGTH = 255, 63
 _ATOM = r"[^\s()<>\[\]:;@\\,.\"\x00-\x1f\x7f]+"
 _MAILBOX = rf"({_ATOM}(\.{_ATOM})*|\"([^\"\\]|\\.)*\")@({_ATOM}(\.{_ATOM})*|\[[^\[\]\s]*\])"
 _PHRASE = r"([^()<>\[\]:;@\\,\"\x00-\x08\x0a-\x1f\x7f]|\"([^\"\\]|\\.)*\")*"
-_EMAIL = rf"\s*({_MAILBOX}|{_PHRASE}<\s*{_MAILBOX}\s*>)\s*(\([^()]*\)\s*)?"
+_EMAIL = rf"\s*+({_MAILBOX}|{_PHRASE}<\s*{_MAILBOX}\s*>)\s*(\([^()]*\)\s*)?"
+_MAX_PREFIX_DIGITS = 3
 _MAC_BYTES = (6, 8, 20)
 _CARD = re.compile(
     r"4[0-9]{12}([0-9]{3})?|5[1-5][0-9]{14}|6(011|5[0-9][0-9])[0-9]{12}|3[47][0-9]{13}|3(0[0-5]|[68][0-9])[0-9]{11}|"
@@ -94,7 +95,10 @@ def _is_address(text: str) -> bool:
 def _is_network(text: str) -> bool:
     address, _, length = text.partition("/")
     found = _without_zeros(address)
-    return _is_address(found) and length.isascii() and length.isdigit() and int(length) <= (128 if ":" in found else 32)
+    if not (_is_address(found) and length.isascii() and length.isdigit()):
+        return False
+    digits = length.lstrip("0")  # As in Go, any number of leading zeros is allowed.
+    return len(digits) <= _MAX_PREFIX_DIGITS and int(digits or "0") <= (128 if ":" in found else 32)
 
 
 def _is_mac(text: str) -> bool:
@@ -165,6 +169,10 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
     "k8sshortname": lambda text: not check_dns1123_label(text),
     "k8slongname": lambda text: not check_dns1123_subdomain(text),
 }
+
+
+FORMATS = frozenset(_CHECKS)
+"""The names of the known formats, without dashes."""
 
 
 def fits_format(kind: str, text: str) -> bool:
