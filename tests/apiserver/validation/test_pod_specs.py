@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from bayplan.objects.pod_amounts import PodAmounts
+from bayplan.objects.quantity import Quantity
 from tests.apiserver.client import Client
 
 _AGGREGATE = "must be greater than or equal to aggregate container requests of"
@@ -42,6 +44,27 @@ def test_a_pod_requests_at_least_what_its_containers_request(
     assert answer.status == 422
     assert isinstance(causes, list)
     assert causes[-1]["message"] == want
+
+
+def test_the_containers_are_summed_once_for_all_resource_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sums_with(count: int) -> int:
+        sums.clear()
+        pages = {f"hugepages-{2 + index}Mi": "0" for index in range(count)}
+        resources = {"requests": {"cpu": "1", **pages}, "limits": {"cpu": "1", **pages}}
+        container = {"name": "c", "image": "i", "resources": resources}
+        pod = {"metadata": {"name": "p"}, "spec": {"containers": [container], "resources": resources}}
+        assert Client().call("POST", "/api/v1/namespaces/default/pods?dryRun=All", pod).status == 201
+        return len(sums)
+
+    sums: list[str] = []
+    total = PodAmounts.total
+
+    def counted(amounts: PodAmounts, kind: str, *, overhead: bool) -> dict[str, Quantity]:
+        sums.append(kind)
+        return total(amounts, kind, overhead=overhead)
+
+    monkeypatch.setattr(PodAmounts, "total", counted)
+    assert sums_with(20) == sums_with(2) > 0
 
 
 def test_sidecars_count_among_the_containers_of_a_pod() -> None:

@@ -83,8 +83,9 @@ def _pod_level_resources(spec: Document, path: str, claims: frozenset[str], out:
     limits = part(found, "limits")
     containers = pod_amounts({"spec": {name: spec.get(name) for name in ("containers", "initContainers")}})
     for kind in ("requests", "limits"):
+        totals = containers.total(kind, overhead=False)
         for name, amount in sorted(part(found, kind).items()):
-            total = containers.total(kind, overhead=False).get(name)
+            total = totals.get(name)
             if total is not None and (kind == "requests" or is_huge_page(name)) and total > amount_of(str(amount)):
                 detail = f"must be greater than or equal to aggregate container {kind} of {total}"
                 out.append(invalid_value(f"{here}.{kind}[{name}]", quote(str(amount)), detail))
