@@ -160,6 +160,17 @@ def test_unchecked_defaults_are_accepted() -> None:
     assert Client().post(_DEFINITIONS, definition).status == 201
 
 
+def test_defaults_beyond_the_budget_of_a_schema_are_not_checked_by_its_rules() -> None:
+    def status_with(levels: int) -> int:
+        rule = {"rule": f"self > 5{' ' * 4000}"}
+        schema: Document = {"type": "integer", "default": 2, "x-kubernetes-validations": [rule]}
+        for _ in range(levels):
+            schema = {**_object(a=schema), "default": {}}
+        return Client().post(_DEFINITIONS, _definition(_object(a=schema))).status
+
+    assert (status_with(14), status_with(20)) == (422, 201)
+
+
 def test_selectable_fields_need_a_schema_of_their_own_version() -> None:
     definition = _definition(_object(a={"type": "string"}), selectableFields=[{"jsonPath": ".a"}])
     versions = definition["spec"]["versions"]  # type: ignore[index]

@@ -29,7 +29,7 @@ from bayplan.apiserver.validation.engine import (
     too_many,
     value,
 )
-from bayplan.apiserver.validation.expressions import MAX_COMPILED, check_device_expression
+from bayplan.apiserver.validation.expressions import ExpressionBudget, check_device_expression
 from bayplan.apiserver.validation.formats import dns_label, dns_subdomain, label_value, qualified_name
 from bayplan.apiserver.validation.internal_json import shown_as
 from bayplan.apiserver.validation.resources import is_extended
@@ -76,13 +76,13 @@ def list_of(name: str, limit: int, rule: _Item, key: str = "") -> Rule:
 # --- requests ---------------------------------------------------------------------------------------------------------
 
 
-class _Budget:
-    """The remaining number of characters of expressions that one write may compile."""
+class _Selectors:
+    """Checks the selectors of one write, which share a budget for the compilation of their expressions."""
 
     def __init__(self) -> None:
-        self.left = MAX_COMPILED
+        self._budget = ExpressionBudget()
 
-    def selectors(self, document: Document, path: str, out: Causes) -> None:
+    def check(self, document: Document, path: str, out: Causes) -> None:
         """Check the selectors of a request or class."""
         list_of("selectors", MAX_SELECTORS, self._selector)(document, path, out)
 
@@ -92,8 +92,7 @@ class _Budget:
             out.append(required(f"{path}.cel"))
             return
         text = str(cel.get("expression") or "")
-        self.left -= len(text)
-        check_device_expression(text, f"{path}.cel.expression", out, compiles=self.left >= 0)
+        check_device_expression(text, f"{path}.cel.expression", out, compiles=self._budget.spend(len(text)))
 
 
 def _toleration(toleration: Document, path: str, out: Causes) -> None:
@@ -127,9 +126,9 @@ def _allocation(request: Document, path: str, out: Causes) -> None:
         one_of("All", "ExactCount")(mode, f"{path}.allocationMode", out)
 
 
-def _request_body(request: Document, path: str, budget: _Budget, out: Causes) -> None:
+def _request_body(request: Document, path: str, selectors: _Selectors, out: Causes) -> None:
     need("deviceClassName", dns_subdomain)(request, path, out)
-    budget.selectors(request, path, out)
+    selectors.check(request, path, out)
     _allocation(request, path, out)
     each("tolerations", _toleration)(request, path, out)
 
@@ -138,7 +137,7 @@ def _request_name(request: Document, path: str, out: Causes) -> None:
     dns_label(request.get("name") or "", f"{path}.name", out)
 
 
-def _request(request: Document, path: str, budget: _Budget, out: Causes) -> None:
+def _request(request: Document, path: str, selectors: _Selectors, out: Causes) -> None:
     _request_name(request, path, out)
     exactly, alternatives = request.get("exactly"), parts(request, "firstAvailable")
     if isinstance(exactly, dict) and alternatives:
@@ -148,11 +147,11 @@ def _request(request: Document, path: str, budget: _Budget, out: Causes) -> None
 
         def alternative(inner: Document, here: str, causes: Causes) -> None:
             _request_name(inner, here, causes)
-            _request_body(inner, here, budget, causes)
+            _request_body(inner, here, selectors, causes)
 
         list_of("firstAvailable", _MAX_ALTERNATIVES, alternative, "name")(request, path, out)
     elif isinstance(exactly, dict):
-        _request_body(exactly, f"{path}.exactly", budget, out)
+        _request_body(exactly, f"{path}.exactly", selectors, out)
     else:
         out.append(required(path, "exactly one of `exactly` or `firstAvailable` is required"))
 
@@ -253,14 +252,14 @@ def _request_names(devices: Document) -> dict[str, set[str]]:
 
 
 def _claim(spec: Document, path: str, out: Causes) -> None:
-    devices, here, budget = part(spec, "devices"), f"{path}.devices", _Budget()
+    devices, here, selectors = part(spec, "devices"), f"{path}.devices", _Selectors()
     known = _request_names(devices)
 
     def config(item: Document, at: str, causes: Causes) -> None:
         _references(item, at, known, causes)
         _config(item, at, causes)
 
-    request_rule = list_of("requests", _MAX_ITEMS, lambda item, at, to: _request(item, at, budget, to), "name")
+    request_rule = list_of("requests", _MAX_ITEMS, lambda item, at, to: _request(item, at, selectors, to), "name")
     request_rule(devices, here, out)
     list_of("constraints", _MAX_ITEMS, lambda item, at, to: _constraint(item, at, known, to))(devices, here, out)
     list_of("config", _MAX_ITEMS, config)(devices, here, out)
@@ -313,7 +312,7 @@ TEMPLATE = kind(
 
 def _class(document: Document, path: str, out: Causes) -> None:
     spec = part(document, "spec")
-    _Budget().selectors(spec, "spec", out)
+    _Selectors().check(spec, "spec", out)
     _class_rest(spec, out)
 
 

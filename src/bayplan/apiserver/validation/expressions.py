@@ -21,6 +21,18 @@ Only the scheduler compiles further expressions.
 _INTERNAL = ("unexpected compilation error", "program instantiation failed")
 
 
+class ExpressionBudget:
+    """The number of characters of expressions that one check may still compile."""
+
+    def __init__(self) -> None:
+        self._left = MAX_COMPILED
+
+    def spend(self, size: int) -> bool:
+        """Subtract the characters of expressions, and return whether they may be compiled."""
+        self._left -= size
+        return self._left >= 0
+
+
 def check_expression(text: str, path: str, out: Causes, scope: Scope, *wanted: CelType) -> CelType | None:
     """Check an expression of admission, and return the type of its result, or None if it is invalid.
 

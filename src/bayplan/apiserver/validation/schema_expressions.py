@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from bayplan.apiserver.model.errors import Cause, forbidden_value, invalid_value
 from bayplan.apiserver.validation.custom_values import has_rules
 from bayplan.apiserver.validation.engine import Causes, go_value
-from bayplan.apiserver.validation.expressions import MAX_COMPILED
+from bayplan.apiserver.validation.expressions import MAX_COMPILED, ExpressionBudget
 from bayplan.base.go_text.json import json_text
 from bayplan.base.plain_data import Document, part, parts
 from bayplan.objects.selectors import quote
@@ -53,19 +53,15 @@ def check_expressions(schema: Document, path: str, refused: Causes, out: Causes)
     check.check_total(path)
 
 
-def rule_causes_of_default(schema: Document, default: object, left: list[int]) -> list[Cause]:
+def rule_causes_of_default(schema: Document, default: object, budget: ExpressionBudget) -> list[Cause]:
     """Return the errors of a default that is valid except for the CEL rules of its schema.
 
     Args:
         schema: the schema of the default.
         default: the default.
-        left: one number, the characters of expressions that may still be compiled for defaults. Without any left, later
-            defaults are not checked.
+        budget: the budget of all defaults of a schema. A default that exceeds it is not checked.
     """
-    if not has_rules(schema):
-        return []
-    left[0] -= _size_of_expressions(schema)
-    if left[0] < 0:
+    if not has_rules(schema) or not budget.spend(_size_of_expressions(schema)):
         return []
     from bayplan.apiserver.validation.schema_rules import SchemaRules  # Imports the CEL package.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bayplan.apiserver.model.errors import forbidden_value, invalid_value, not_supported, required
 from bayplan.apiserver.validation.custom_values import validate_default
 from bayplan.apiserver.validation.engine import Causes, go_value, sent
-from bayplan.apiserver.validation.expressions import MAX_COMPILED
+from bayplan.apiserver.validation.expressions import ExpressionBudget
 from bayplan.apiserver.validation.field_paths import normalized_path
 from bayplan.apiserver.validation.internal_json import shown_as
 from bayplan.apiserver.validation.schema_expressions import check_expressions, rule_causes_of_default
@@ -91,7 +91,9 @@ def _structure(schema: Document, path: str) -> Causes:
     _check_declared(schema, schema, path, path, found)
     found.sort(key=lambda cause: (cause.field, cause.message))
     if not found:
-        _defaults(schema, path, found, [MAX_COMPILED], skip_meta=True)
+        # Other checks refuse defaults of metadata.
+        properties = {name: item for name, item in part(schema, "properties").items() if name not in _META}
+        _defaults({**schema, "properties": properties}, path, found, ExpressionBudget())
     return found
 
 
@@ -256,20 +258,16 @@ def _nested(
         out.append(forbidden_value(f"{path}.properties[metadata]", detail))
 
 
-def _defaults(schema: Document, path: str, out: Causes, left: list[int], *, skip_meta: bool) -> None:
+def _defaults(schema: Document, path: str, out: Causes, budget: ExpressionBudget) -> None:
     """Report defaults that are invalid by their own schemas or rules.
 
     Args:
         schema: the schema.
         path: its path.
         out: receives the errors.
-        left: see `rule_causes_of_default`.
-        skip_meta: whether other checks refuse defaults of metadata.
+        budget: see `rule_causes_of_default`.
     """
     default = schema.get("default")
-    if skip_meta:
-        properties = part(schema, "properties")
-        schema = {**schema, "properties": {name: item for name, item in properties.items() if name not in _META}}
     if default is not None:
         if _is_unknown(schema, default):
             out.append(
@@ -280,12 +278,12 @@ def _defaults(schema: Document, path: str, out: Causes, left: list[int], *, skip
             cause._replace(field="" if cause.field in ("", "<nil>") else f".{cause.field.lstrip('.')}")
             for cause in validate_default(own, default)
         ]
-        for cause in causes or rule_causes_of_default(own, default, left):
+        for cause in causes or rule_causes_of_default(own, default, budget):
             out.append(cause._replace(field=f"{path}.default{cause.field}"))
     for name, inner, at in _children(schema, path):
         # As in upstream, the defaults of values of maps are not checked.
         if name != "additionalProperties":
-            _defaults(inner, at, out, left, skip_meta=False)
+            _defaults(inner, at, out, budget)
 
 
 def _is_unknown(schema: Document, value: object) -> bool:
