@@ -1,5 +1,6 @@
 """Names, label keys and label values: the results, and upstream's messages."""
 
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -105,3 +106,11 @@ def test_an_unprefixed_qualified_name_is_a_nonempty_label_value(text: str) -> No
 @given(st.text("aA1-.", max_size=6))
 def test_a_dns_label_is_a_subdomain_without_dots(text: str) -> None:
     assert (not check_dns1123_label(text)) == (not check_dns1123_subdomain(text) and "." not in text)
+
+
+@pytest.mark.parametrize(("length", "cached"), [(60, True), (100_000, False)], ids=["a short text", "a long text"])
+def test_results_of_short_texts_are_cached(length: int, cached: bool) -> None:
+    text = "y" * length
+    before = sys.getrefcount(text)
+    check_dns1123_label(text)
+    assert (sys.getrefcount(text) > before) == cached

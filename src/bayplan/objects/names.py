@@ -6,7 +6,10 @@ https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/.
 """
 
 import re
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, wraps
+
+_MAX_CACHED = 512
 
 _LABEL_FORMAT = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN_FORMAT = _LABEL_FORMAT + "(\\." + _LABEL_FORMAT + ")*"
@@ -52,7 +55,18 @@ def _bytes(value: str) -> int:
     return len(value) if value.isascii() else len(value.encode())
 
 
-@lru_cache(maxsize=65536)
+def _cached(check: Callable[[str], tuple[str, ...]]) -> Callable[[str], tuple[str, ...]]:
+    """Cache the results of a check, except for texts that are too long for any name: they would fill the memory."""
+    cached = lru_cache(maxsize=65536)(check)
+
+    @wraps(check)
+    def checked(value: str) -> tuple[str, ...]:
+        return cached(value) if len(value) <= _MAX_CACHED else check(value)
+
+    return checked
+
+
+@_cached
 def check_dns1123_label(value: str) -> tuple[str, ...]:
     """Check the name of a namespace or container: an RFC 1123 label."""
     problems = ["must be no more than 63 characters"] if _bytes(value) > 63 else []
@@ -64,7 +78,7 @@ def check_dns1123_label(value: str) -> tuple[str, ...]:
     return tuple(problems)
 
 
-@lru_cache(maxsize=65536)
+@_cached
 def check_dns1123_subdomain(value: str) -> tuple[str, ...]:
     """Check the name of most objects: an RFC 1123 subdomain."""
     problems = ["must be no more than 253 characters"] if _bytes(value) > 253 else []
@@ -73,7 +87,7 @@ def check_dns1123_subdomain(value: str) -> tuple[str, ...]:
     return tuple(problems)
 
 
-@lru_cache(maxsize=65536)
+@_cached
 def check_dns1035_label(value: str) -> tuple[str, ...]:
     """Check the name of a service: an RFC 1035 label, which must start with a letter."""
     problems = ["must be no more than 63 characters"] if _bytes(value) > 63 else []
@@ -82,7 +96,7 @@ def check_dns1035_label(value: str) -> tuple[str, ...]:
     return tuple(problems)
 
 
-@lru_cache(maxsize=65536)
+@_cached
 def check_qualified_name(value: str) -> tuple[str, ...]:
     """Check a label key, taint key or resource name: a name, optionally after a DNS subdomain and a slash."""
     prefix, slash, name = value.rpartition("/")
@@ -106,7 +120,7 @@ def check_qualified_name(value: str) -> tuple[str, ...]:
     return tuple(problems)
 
 
-@lru_cache(maxsize=65536)
+@_cached
 def check_label_value(value: str) -> tuple[str, ...]:
     """Check the value of a label; it may be empty."""
     problems = ["must be no more than 63 bytes"] if _bytes(value) > 63 else []
