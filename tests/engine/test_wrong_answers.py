@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
 import pytest
 
 from bayplan.base.errors import PluginError
+from bayplan.engine.records import Outcome
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.per_node_plugin import PerNodePlugin
 from bayplan.framework.plugin import (
@@ -24,6 +27,7 @@ from bayplan.framework.plugin import (
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
+    QueueSortPlugin,
     ReservePlugin,
     ScorePlugin,
 )
@@ -31,7 +35,7 @@ from bayplan.framework.rule import FilterRule
 from bayplan.framework.status import SUCCESS, Code, Status, unschedulable
 from bayplan.library import Cluster
 from bayplan.objects.pod import Pod
-from bayplan.state.arrays import Bools, Ints
+from bayplan.state.arrays import Bools, Codes, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.columns import Columns
 from bayplan.state.views import Rows
@@ -174,8 +178,23 @@ def rule_with(answer: Any) -> type[Plugin[Any]]:
         ),
         pytest.param(
             plugin_with(ScorePlugin, score=np.array([99.5, 1.0])),
-            "Wrong.score: expected an array of 2 integers, got array([99.5,  1. ])",
+            "Wrong.score: expected an array of 2 integers that fit int64, got array([99.5,  1. ])",
             id="Score returns fractions",
+        ),
+        pytest.param(
+            plugin_with(ScorePlugin, score=np.array([1 << 63, 1], dtype=np.uint64)),
+            "Wrong.score: expected an array of 2 integers that fit int64, got array([9223372036854775808,",
+            id="Score returns a number above int64",
+        ),
+        pytest.param(
+            plugin_with(FilterPlugin, filter=np.array([0, -1], dtype=np.int16)),
+            "Wrong.filter: expected an array of 2 integers from 0 to 0xffff, got array([ 0, -1], dtype=int16)",
+            id="Filter returns a negative verdict",
+        ),
+        pytest.param(
+            plugin_with(QueueSortPlugin, sort_key=("x", 1.5)),
+            "Wrong.sort_key: expected a tuple of integers, got ('x', 1.5)",
+            id="QueueSort returns a key of a text and a fraction",
         ),
         pytest.param(
             plugin_with(FilterPlugin, filter_rule=None),
@@ -244,6 +263,63 @@ def test_a_method_with_other_parameters_is_refused(base: Any, method: str, funct
     wrong = type("Wrong", (base,), {"compile": lambda self, pod, cluster: Nothing(), method: function})
     with pytest.raises(PluginError, match=f"plugin Wrong: {want}"):
         Cluster([make_node("a").obj()], plugins=[wrong])
+
+
+def test_an_attribute_instead_of_a_method_is_refused() -> None:
+    wrong = type("Wrong", (ReservePlugin,), {"reserve": 5, "unreserve": lambda self, state, pod, node_name: None})
+    with pytest.raises(PluginError, match=r"plugin Wrong\.reserve: expected a method, got 5"):
+        Cluster([make_node("a").obj()], plugins=[wrong])
+
+
+def test_a_method_may_be_called_with_keywords_and_have_more_parameters() -> None:
+    class Delegates(ScorePlugin[Nothing], FilterPlugin[Nothing]):
+        texts: ClassVar[dict[int, str]] = {1: "node(s) were full"}
+
+        def compile(self, pod: Pod, cluster: ClusterState) -> Nothing:
+            return Nothing()
+
+        def filter(self, spec: Nothing, params: Params | None, rows: Rows, limit: int = 0) -> Codes:
+            if limit:
+                return rows.verdicts((rows.everywhere(True), limit))
+            found = self.filter(spec, params, rows, 1)
+            assert (found == self.filter(limit=1, spec=spec, params=params, rows=rows)).all()
+            return found if spec.key else np.zeros(len(rows), np.uint16)
+
+        def score(self, spec: Nothing, params: Params | None, rows: Rows, only: int = -1) -> Ints:
+            if only < 0:
+                return self.score(spec, params, rows=rows, only=1)
+            return np.zeros(len(rows), np.int64)
+
+    cluster = Cluster([make_node(name).capacity(cpu="4").obj() for name in "abc"], plugins=[Delegates])
+    assert cluster.schedule(make_pod("p").obj())[0].record.outcome is Outcome.SCHEDULED
+
+
+def test_a_result_of_a_call_with_keywords_is_checked() -> None:
+    class Delegates(ScorePlugin[Nothing]):
+        def compile(self, pod: Pod, cluster: ClusterState) -> Nothing:
+            return Nothing()
+
+        def score(self, spec: Nothing, params: Params | None, rows: Rows, only: int = -1) -> Ints:
+            return self.score(spec, rows=rows, params=None, only=1) if only < 0 else np.zeros(9, np.int64)
+
+    cluster = Cluster([make_node(name).capacity(cpu="4").obj() for name in "abc"], plugins=[Delegates])
+    with pytest.raises(PluginError, match=r"Delegates\.score: expected an array of 3 integers that fit int64"):
+        cluster.schedule(make_pod("p").obj())
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.int8, np.int16, np.uint32, np.uint64])
+def test_verdicts_may_have_any_type_of_integers(dtype: Any) -> None:
+    members = {"filter": lambda self, spec, params, rows: np.ones(len(rows), dtype), "texts": {1: "node(s) were full"}}
+    plugin = type("Right", (FilterPlugin,), {"compile": lambda self, pod, cluster: Nothing(), **members})
+    cluster = Cluster([make_node("a").obj()], plugins=[plugin])
+    assert "1 node(s) were full" in cluster.schedule(make_pod("p").obj())[0].record.message
+
+
+def test_a_timeout_may_be_an_integer_of_numpy() -> None:
+    plugin = plugin_with(PermitPlugin, permit=(Status(Code.WAIT), np.int64(10**9)))
+    cluster = Cluster([make_node("a").capacity(cpu="4").obj()], plugins=[plugin])
+    (found,) = cluster.schedule(make_pod("p").obj())
+    assert json.loads(msgspec.json.encode(found.record))
 
 
 def test_a_static_method_has_no_parameter_self() -> None:

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
+from bayplan.base.errors import PluginError
 from bayplan.engine.records import Outcome
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import FilterPlugin, Params, ReservePlugin
+from bayplan.framework.status import SUCCESS, Status
+from bayplan.objects.pod import Pod
+from bayplan.state.arrays import Codes
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.views import Rows
+from tests.engine.recorders import RecorderSpec
 from tests.live.hosts import incidents, make_faulty_plugin, small_cluster, small_pod
 
 CYCLE = ("sign_pod", "compile", "pre_filter", "filter", "pre_score", "score")
@@ -115,6 +127,31 @@ def test_exceptions_in_unreserve_post_bind_and_post_filter_do_not_block_pods(at:
         "good": True,
     }
     cluster.check()
+
+
+def test_a_guarded_method_may_be_called_with_keywords() -> None:
+    class Delegates(ReservePlugin[Any], FilterPlugin[Any]):
+        def filter(self, spec: Any, params: Params | None, rows: Rows, limit: int = 0) -> Codes:
+            return np.zeros(len(rows), np.uint16) if limit else self.filter(spec, limit=1, rows=rows, params=params)
+
+        def compile(self, pod: Pod, cluster: ClusterState) -> Any:
+            return RecorderSpec("", pod)
+
+        def reserve(self, state: CycleState, pod: Pod, node_name: str = "") -> Status:
+            return self.reserve(state, node_name="", pod=pod) if node_name else SUCCESS
+
+        def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+            return None
+
+    cluster = small_cluster(Delegates)
+    cluster.add(small_pod("good"))
+    cluster.run()
+    assert (cluster.nodes_of()["good"], incidents(cluster)) == ("n0", [])
+
+
+def test_texts_that_are_not_strings_are_refused() -> None:
+    with pytest.raises(PluginError, match=r"Trouble\.texts: expected a mapping of verdicts to texts, got \{1: 2\}"):
+        small_cluster(type("Trouble", (make_faulty_plugin("filter", "well"),), {"name": "Trouble", "texts": {1: 2}}))
 
 
 def test_an_exception_in_reasons_ends_the_cycle() -> None:

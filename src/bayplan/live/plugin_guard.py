@@ -21,7 +21,7 @@ from bayplan.framework.registry import Registry
 from bayplan.framework.rule import FilterRule, ScoreRule
 from bayplan.framework.status import error
 from bayplan.live.guarded_rules import GuardedFilterRule, GuardedScoreRule
-from bayplan.live.plugin_results import check_created, describe_problem, is_own
+from bayplan.live.plugin_results import check_created, describe_problem, is_custom
 from bayplan.live.plugin_runner import PluginRunner
 
 _POINTS = {
@@ -78,7 +78,7 @@ class GuardedRegistry(Registry):
         """Create a plugin.
 
         Raises:
-            PluginError: a custom plugin raised an exception while it was created, or did not call the constructor of its base.
+            PluginError: a custom plugin raised an exception while it was created, or can't be used, see `check_created`.
         """
         kind = self.plugins[name]
         if kind.__module__.startswith("bayplan."):
@@ -112,15 +112,22 @@ def guard(plugin: Plugin[Any], runner: PluginRunner) -> None:
 
 
 def _runs_custom_code(plugin: Plugin[Any], method: str) -> bool:
-    return is_own(plugin, method) or (isinstance(plugin, PerNodePlugin) and method in _CALLS_OWN_CODE)
+    return is_custom(plugin, method) or (isinstance(plugin, PerNodePlugin) and method in _CALLS_OWN_CODE)
 
 
 def _checked(
-    runner: PluginRunner, plugin: str, point: str, method: str, function: Callable[..., object], *arguments: Any
+    runner: PluginRunner,
+    plugin: str,
+    point: str,
+    method: str,
+    function: Callable[..., object],
+    /,
+    *arguments: Any,
+    **named: Any,
 ) -> object:
     """Call a method whose failure ends the cycle; an invalid result counts as a failure."""
-    answer = runner.call(plugin, point, function, *arguments)
-    wrong = describe_problem(method, answer, arguments)
+    answer = runner.call(plugin, point, partial(function, **named) if named else function, *arguments)
+    wrong = describe_problem(method, answer, function, arguments, named)
     if wrong:
         raise PluginFailure(plugin, point, f"{method}() returned {answer!r:.80}, expected {wrong}")
     return answer
@@ -133,26 +140,32 @@ def _answered(
     method: str,
     function: Callable[..., object],
     answer: Callable[[str], object],
+    /,
     *arguments: Any,
+    **named: Any,
 ) -> object:
     """Call a method; if it fails or returns something invalid, return the result for failures."""
     try:
-        found = runner.call(plugin, point, function, *arguments)
+        found = runner.call(plugin, point, partial(function, **named) if named else function, *arguments)
     except PluginFailure as failure:
         return answer(failure.text)
-    wrong = describe_problem(method, found, arguments)
+    wrong = describe_problem(method, found, function, arguments, named)
     return answer(f"returned {found!r:.80}, expected {wrong}") if wrong else found
 
 
-def _filter_rule(runner: PluginRunner, plugin: str, function: Callable[..., FilterRule], *arguments: Any) -> FilterRule:
-    rule = runner.call(plugin, "Filter", function, *arguments)
+def _filter_rule(
+    runner: PluginRunner, plugin: str, function: Callable[..., FilterRule], /, *arguments: Any, **named: Any
+) -> FilterRule:
+    rule = runner.call(plugin, "Filter", partial(function, **named), *arguments)
     if not isinstance(rule, FilterRule):
         raise PluginFailure(plugin, "Filter", f"filter_rule() returned {rule!r:.80}, expected a FilterRule")
     return GuardedFilterRule(rule, runner, plugin)
 
 
-def _score_rule(runner: PluginRunner, plugin: str, function: Callable[..., ScoreRule], *arguments: Any) -> ScoreRule:
-    rule = runner.call(plugin, "Score", function, *arguments)
+def _score_rule(
+    runner: PluginRunner, plugin: str, function: Callable[..., ScoreRule], /, *arguments: Any, **named: Any
+) -> ScoreRule:
+    rule = runner.call(plugin, "Score", partial(function, **named), *arguments)
     if not isinstance(rule, ScoreRule):
         raise PluginFailure(plugin, "Score", f"score_rule() returned {rule!r:.80}, expected a ScoreRule")
     return GuardedScoreRule(rule, runner, plugin)
