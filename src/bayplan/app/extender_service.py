@@ -59,8 +59,9 @@ def make_extender(options: ExtenderOptions) -> ServedExtender:
             raise InputError(f"--plugin {custom.plugin.name}", wanted="a plugin that filters or scores", got=got)
     configuration = only_plugins(read_configuration(options.config, gates, registry), registry, served)
     with reported_plugin_errors(served):
-        checked = CheckedRegistry(registry.plugins, in_tree=registry.in_tree)
-        scheduler = assemble_scheduler(configuration, checked, feature_gates=gates, record_level=RecordLevel.OFF)
+        scheduler = assemble_scheduler(
+            configuration, CheckedRegistry.of(registry), feature_gates=gates, record_level=RecordLevel.OFF
+        )
         for item in load_inputs(options.paths).manifest.objects() if options.paths else ():
             scheduler.handle(None, item, 0)
     return ServedExtender(scheduler, served)

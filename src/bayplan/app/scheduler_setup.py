@@ -69,9 +69,6 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
             PluginError: a plugin is unknown or enabled at the wrong extension point.
         """
         configuration = self.configuration.without_plugins(without) if without else self.configuration
-        registry = self.registry
-        if type(registry) is Registry:  # A server's registry already guards its custom plugins.
-            registry = CheckedRegistry(registry.plugins, in_tree=registry.in_tree)
         assemble: Assemble = assemble_scheduler
         if self.mode is Mode.CLASSIC:
             # Imported here, because most programs do not need the classic scheduler.
@@ -80,7 +77,7 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
             assemble = classic_mode.assemble
         return assemble(
             configuration,
-            registry,
+            CheckedRegistry.of(self.registry),
             feature_gates=self.feature_gates,
             extenders=self.connections.extenders,
             **options,
