@@ -16,13 +16,13 @@ from bayplan.analysis.root_cause import RootCause
 from bayplan.analysis.rows import Rows
 from bayplan.analysis.units import format_list
 from bayplan.answers.displaced_pods import is_sibling
-from bayplan.answers.ending_pods import ending_pods
 from bayplan.answers.move_steps import move_steps, without_evictions
 from bayplan.answers.node_steps import added_nodes, node_steps
 from bayplan.answers.pod_diagnosis import PodDiagnosis, diagnose_pod
 from bayplan.answers.pod_steps import gate_steps, pod_steps
 from bayplan.answers.shape_catalogue import ShapeCatalogue
 from bayplan.answers.steps import RANKS, RISKS, Step, StepKind, changes_of, edited, includes, with_spec
+from bayplan.answers.terminating_pods import terminating_pods
 from bayplan.answers.trial import Placement, Trial, TrialResult
 from bayplan.base.counted_nouns import format_count, is_or_are
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
@@ -216,7 +216,7 @@ class _Search:
         ungated = self._try_once(self._ungating, preempts=False) if self._ungating else None
         if ungated is not None and ungated.placed == ungated.waiting:
             return [ungated]
-        found = [*self._by_preemption()] or [*self._by_ending_pods()] if ungated is None else [ungated]
+        found = [*self._by_preemption()] or [*self._by_terminating_pods()] if ungated is None else [ungated]
         found += self._try_all(chain(pod_steps(diagnosis, trial), node_steps(diagnosis, trial)), MAX_OF_KIND)
         found += self._try_all(move_steps(diagnosis, trial), MAX_OF_KIND)
         if not found:
@@ -244,16 +244,16 @@ class _Search:
         if done is not None:
             yield done
 
-    def _by_ending_pods(self) -> Iterator[Suggestion]:
+    def _by_terminating_pods(self) -> Iterator[Suggestion]:
         """Yield the suggestion to wait, if terminating pods make room when they are gone, whatever their priority."""
         trial = self._trial
-        found = self._without(pod for node in trial.nodes() for pod in ending_pods(node, trial))
+        found = self._without(pod for node in trial.nodes() for pod in terminating_pods(node, trial))
         if found is None:
             return
         # Fewer pods may be enough: those on the nodes that the pods in question get.
         nodes = {each.node for each in found[0].placed}
         there = (node for node in trial.nodes() if node.metadata.name in nodes)
-        fewer = self._without(pod for node in there for pod in ending_pods(node, trial))
+        fewer = self._without(pod for node in there for pod in terminating_pods(node, trial))
         result, keys = fewer or found
         step = Step(StepKind.WAIT, "wait", "")
         yield self._suggestion([step], self._pods, replace(result, ended=keys), [])
