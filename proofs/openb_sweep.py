@@ -19,10 +19,10 @@ from pathlib import Path
 import msgspec
 
 from bayplan.sweeps.executors import Executor, ProcessExecutor, RayExecutor
-from bayplan.sweeps.plan import SweepPlan
+from bayplan.sweeps.plan import SweepPlan, trial_count
 from bayplan.sweeps.space import Choice
 from bayplan.sweeps.store import SweepFolder
-from bayplan.sweeps.sweep import Progress, run_sweep, trial_count
+from bayplan.sweeps.sweep import Progress, run_sweep
 
 MAX_SECONDS = 180.0
 SPACE = {

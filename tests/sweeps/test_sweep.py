@@ -20,11 +20,11 @@ from bayplan.cli.main import main
 from bayplan.reports.page import read_runs
 from bayplan.sweeps.executors import Executor, LocalExecutor, ProcessExecutor, RayExecutor
 from bayplan.sweeps.objectives import OBJECTIVES
-from bayplan.sweeps.plan import SweepPlan, read_plan
+from bayplan.sweeps.plan import SweepPlan, read_plan, trial_count
 from bayplan.sweeps.saving import label, save_results
 from bayplan.sweeps.space import Choice, Range, drawn, grid, read_space
 from bayplan.sweeps.store import JOURNAL, SweepFolder
-from bayplan.sweeps.sweep import Candidate, run_sweep, trial_count
+from bayplan.sweeps.sweep import Candidate, run_sweep
 from bayplan.sweeps.trials import (
     Outcome,
     Trial,

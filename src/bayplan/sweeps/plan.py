@@ -14,7 +14,7 @@ from bayplan.base.errors import InputError
 from bayplan.base.go_text.durations import read_duration
 from bayplan.base.near_names import near_name
 from bayplan.sweeps.objectives import OBJECTIVES
-from bayplan.sweeps.space import NODES, SHAPE, Choice, Space, check_names, read_space
+from bayplan.sweeps.space import NODES, SHAPE, Choice, Space, check_names, grid, read_space
 
 SEARCHES = ("grid", "random", "optuna")
 DEFAULT_TRIALS = 100
@@ -68,6 +68,12 @@ class SweepPlan:
     workload: str = ""
     autoscaler: str = ""
     descheduler: str = ""
+
+
+def trial_count(plan: SweepPlan) -> int:
+    """Return the number of trials of a sweep."""
+    sets = sum(1 for _ in grid(plan.space)) if plan.search == "grid" else plan.trials
+    return sets * len(plan.seeds)
 
 
 def read_plan(path: Path, **given: object) -> SweepPlan:

@@ -19,7 +19,7 @@ from bayplan.analysis.table_writer import TableWriter
 from bayplan.base.errors import InputError
 from bayplan.formats.files import find_files
 from bayplan.sweeps.objectives import FIGURES, OBJECTIVES
-from bayplan.sweeps.plan import SweepPlan
+from bayplan.sweeps.plan import SweepPlan, trial_count
 from bayplan.sweeps.space import Value
 from bayplan.sweeps.trials import Outcome
 
@@ -39,53 +39,66 @@ class SweepFolder:
         done: the outcomes in the journal, by trial number.
 
     Raises:
-        InputError: the folder belongs to another sweep, or to an unfinished one in which Optuna pursues another objective.
+        InputError: the folder belongs to another sweep, its plan is damaged, or Optuna pursues another objective in its
+            unfinished sweep.
     """
 
     def __init__(self, path: Path, plan: SweepPlan) -> None:
         self.path = path
         self._plan = plan
+        self._is_repaired = False
         path.mkdir(parents=True, exist_ok=True)
+        stored, text = path / PLAN, msgspec.json.encode(plan, order="sorted")
+        before = stored.read_bytes() if stored.exists() else None
         self.done = dict(self._journal())
-        text = msgspec.json.encode(plan, order="sorted")
-        stored = path / PLAN
-        if stored.exists():
-            self._check_plan(msgspec.json.decode(stored.read_bytes()), msgspec.json.decode(text))
-        stored.write_bytes(text)
+        if before is not None:
+            self._check_plan(before, text)
+        if before != text:
+            self._replace(PLAN, text)
 
-    def _check_plan(self, before: Mapping[str, object], now: Mapping[str, object]) -> None:
+    def _check_plan(self, before: bytes, now: bytes) -> None:
         """Compare the plan of the folder with that of this sweep; only their objectives may differ.
 
         Trials have the figures of all objectives, but the objective affects which sets Optuna suggests next.
         """
-        plan = self._plan
-        if {**before, "objective": plan.objective} != now:
-            raise InputError(
-                "--out",
-                got=f"'{self.path}', which contains another sweep",
-                wanted="a new folder, or the folder of this sweep",
-            )
-        is_finished = len(self.done) == plan.trials * len(plan.seeds)
-        if before["objective"] != plan.objective and plan.search == "optuna" and not is_finished:
+        plan, wanted = self._plan, "a new folder, or the folder of this sweep"
+        try:
+            old = msgspec.json.decode(before, type=dict[str, object])
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise InputError("--out", got=f"'{self.path}', whose {PLAN} is damaged", wanted=wanted) from None
+        if {**old, "objective": plan.objective} != msgspec.json.decode(now):
+            raise InputError("--out", got=f"'{self.path}', which contains another sweep", wanted=wanted)
+        objective, is_finished = old.get("objective"), len(self.done) == trial_count(plan)
+        if objective != plan.objective and plan.search == "optuna" and not is_finished:
             raise InputError(
                 "objective",
                 got=plan.objective,
-                wanted=f"{before['objective']}, for which Optuna chose the first sets of the unfinished sweep in '{self.path}'",
+                wanted=f"{objective}, for which Optuna chose the first sets of the unfinished sweep in '{self.path}'",
                 hint="another --out",
             )
 
+    def _replace(self, name: str, content: bytes) -> None:
+        """Write a file of the folder; if the process is killed, either the old or the new file remains."""
+        partial = self.path / f".{name}.partial"
+        partial.write_bytes(content)
+        partial.replace(self.path / name)
+
     def _journal(self) -> Iterator[tuple[int, Outcome]]:
+        """Yield the finished trials in the journal by number, without a last line that is incomplete."""
         journal = self.path / JOURNAL
-        if not journal.exists():
-            return
-        whole = 0
-        for line in journal.read_bytes().splitlines(keepends=True):
-            if not line.endswith(b"\n"):
-                break  # The process was killed while it wrote this line.
-            whole += len(line)
-            outcome = msgspec.json.decode(line, type=Outcome)
-            yield outcome.trial.number, outcome
-        os.truncate(journal, whole)
+        for line in journal.read_bytes().splitlines(keepends=True) if journal.exists() else ():
+            if line.endswith(b"\n"):
+                outcome = msgspec.json.decode(line, type=Outcome)
+                yield outcome.trial.number, outcome
+
+    def _repair_journal(self) -> None:
+        """Remove an incomplete last line, which a process wrote when it was killed.
+
+        Only before the first line is added: until then, another process may still be writing the journal.
+        """
+        journal = self.path / JOURNAL
+        if journal.exists():
+            os.truncate(journal, journal.read_bytes().rfind(b"\n") + 1)
 
     def check_input(self) -> None:
         """Store the digests of the input, or compare them with those of the finished trials.
@@ -109,12 +122,13 @@ class SweepFolder:
                     got=f"'{self.path}', whose trials ran before {names} changed",
                     wanted="a new folder, or the same input",
                 )
-        partial = self.path / f".{INPUT}.partial"
-        partial.write_bytes(text)
-        partial.replace(stored)
+        self._replace(INPUT, text)
 
     def add(self, outcome: Outcome) -> None:
         """Append the outcome of a finished trial to the journal."""
+        if not self._is_repaired:
+            self._repair_journal()
+            self._is_repaired = True
         self.done[outcome.trial.number] = outcome
         with (self.path / JOURNAL).open("ab") as file:
             file.write(msgspec.json.encode(outcome) + b"\n")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,9 +10,9 @@ from bayplan.base.errors import InputError
 from bayplan.base.garbage_collector import rare_collections
 from bayplan.sweeps.executors import Executor
 from bayplan.sweeps.objectives import OBJECTIVES
-from bayplan.sweeps.plan import SweepPlan
+from bayplan.sweeps.plan import SweepPlan, trial_count
 from bayplan.sweeps.searches import make_search
-from bayplan.sweeps.space import Parameters, Value, grid
+from bayplan.sweeps.space import Parameters, Value
 from bayplan.sweeps.store import SweepFolder
 from bayplan.sweeps.trials import Outcome, Trial, check_weights, trial_setup
 
@@ -100,15 +100,12 @@ def _run_batches(
     plan: SweepPlan, store: SweepFolder, make_executor: Callable[[], Executor], progress: Progress | None
 ) -> list[Candidate]:
     """Return the candidates in the order in which the search yields them."""
+    total = trial_count(plan)
+    if len(store.done) == total:
+        return _ranked_again(plan, store)
     search = make_search(plan)
     candidates: list[Candidate] = []
     executor: Executor | None = None
-    total = trial_count(plan)
-    if len(store.done) == total:
-        # Perhaps with another objective, for which Optuna would now suggest other sets.
-        trials = [outcome.trial for outcome in store.done.values()]
-        sets = {trial.candidate: trial.parameters for trial in sorted(trials, key=lambda trial: trial.candidate)}
-        return [Candidate(number, each, *_score(plan, store.done, trials, number)) for number, each in sets.items()]
     try:
         for batch in search.batches():
             trials = _trials(plan, batch, len(candidates))
@@ -121,10 +118,7 @@ def _run_batches(
                 store.add(outcome)
                 if progress is not None:
                     progress(len(store.done), total)
-            scored = [
-                Candidate(number, each, *_score(plan, store.done, trials, number))
-                for number, each in enumerate(batch, len(candidates))
-            ]
+            scored = _scored(plan, [store.done[trial.number] for trial in trials])
             search.take_scores([each.score for each in scored])
             candidates += scored
     finally:
@@ -141,12 +135,6 @@ def distinct(candidates: Sequence[Candidate]) -> list[Candidate]:
     return list(found.values())
 
 
-def trial_count(plan: SweepPlan) -> int:
-    """Return the number of trials of a sweep."""
-    sets = sum(1 for _ in grid(plan.space)) if plan.search == "grid" else plan.trials
-    return sets * len(plan.seeds)
-
-
 def _trials(plan: SweepPlan, batch: Sequence[Parameters], first: int) -> list[Trial]:
     seeds = len(plan.seeds)
     return [
@@ -156,12 +144,27 @@ def _trials(plan: SweepPlan, batch: Sequence[Parameters], first: int) -> list[Tr
     ]
 
 
-def _score(
-    plan: SweepPlan, done: Mapping[int, Outcome], trials: Sequence[Trial], candidate: int
-) -> tuple[float | None, str, int]:
+def _ranked_again(plan: SweepPlan, store: SweepFolder) -> list[Candidate]:
+    """Return the candidates of a finished sweep.
+
+    The objective may be another than that of the sweep, for which Optuna would now suggest other sets.
+    """
+    return _scored(plan, [store.done[number] for number in sorted(store.done)])
+
+
+def _scored(plan: SweepPlan, outcomes: Iterable[Outcome]) -> list[Candidate]:
+    """Return the candidates of trials in their order."""
+    by_candidate: dict[int, list[Outcome]] = {}
+    for outcome in outcomes:
+        by_candidate.setdefault(outcome.trial.candidate, []).append(outcome)
+    return [
+        Candidate(number, found[0].trial.parameters, *_score(plan, found)) for number, found in by_candidate.items()
+    ]
+
+
+def _score(plan: SweepPlan, outcomes: Sequence[Outcome]) -> tuple[float | None, str, int]:
     """Return score, error and pending pods of a parameter set, see `Candidate`; the error is that of its first failed trial."""
     figure = OBJECTIVES[plan.objective].figure
-    outcomes = [done[trial.number] for trial in trials if trial.candidate == candidate]
     error = next((outcome.error for outcome in outcomes if outcome.error), "")
     if error:
         return None, error, 0

@@ -1,0 +1,75 @@
+"""The folder of a sweep survives kills, and a sweep that is refused leaves it unchanged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bayplan.base.errors import InputError
+from bayplan.sweeps.executors import LocalExecutor
+from bayplan.sweeps.plan import SweepPlan, read_plan
+from bayplan.sweeps.store import JOURNAL, PLAN, SweepFolder
+from bayplan.sweeps.sweep import run_sweep
+from bayplan.sweeps.trials import Outcome, Trial
+
+PARTIAL = b'{"trial": {"number": 1, "can'
+
+
+def outcome(number: int) -> Outcome:
+    return Outcome(trial=Trial(number=number, candidate=0, parameters={}, seed=1))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b'{"paths": ["a', id="a truncated plan"),
+        pytest.param(b"", id="an empty plan"),
+        pytest.param(b"[1]", id="a list"),
+        pytest.param(b'{"paths": "\xff"}', id="no UTF-8"),
+    ],
+)
+def test_a_folder_with_a_damaged_plan_is_refused(plan: SweepPlan, folder: Path, content: bytes) -> None:
+    SweepFolder(folder / "out", plan)
+    (folder / "out" / PLAN).write_bytes(content)
+    with pytest.raises(InputError, match=r"--out: expected a new folder.*, got '.*out', whose sweep.json is damaged"):
+        SweepFolder(folder / "out", plan)
+    assert (folder / "out" / PLAN).read_bytes() == content
+
+
+def test_the_plan_is_written_only_if_it_differs(plan: SweepPlan, folder: Path) -> None:
+    SweepFolder(folder / "out", plan)
+    before = (folder / "out" / PLAN).stat()
+    SweepFolder(folder / "out", plan)
+    after = (folder / "out" / PLAN).stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    SweepFolder(folder / "out", read_plan(folder / "sweep.yaml", objective="utilisation"))
+    assert b"utilisation" in (folder / "out" / PLAN).read_bytes()
+    assert [path.name for path in (folder / "out").iterdir()] == [PLAN]
+
+
+def test_a_refused_sweep_leaves_an_incomplete_line_to_the_process_that_writes_it(plan: SweepPlan, folder: Path) -> None:
+    SweepFolder(folder / "out", plan).add(outcome(0))
+    journal = folder / "out" / JOURNAL
+    journal.write_bytes(journal.read_bytes() + PARTIAL)
+    before = journal.read_bytes()
+    with pytest.raises(InputError, match="contains another sweep"):
+        SweepFolder(folder / "out", read_plan(folder / "sweep.yaml", search="random", trials=3))
+    assert journal.read_bytes() == before
+
+
+def test_an_incomplete_line_is_removed_before_the_next_one_is_added(plan: SweepPlan, folder: Path) -> None:
+    SweepFolder(folder / "out", plan).add(outcome(0))
+    journal = folder / "out" / JOURNAL
+    journal.write_bytes(journal.read_bytes() + PARTIAL)
+    store = SweepFolder(folder / "out", plan)
+    assert list(store.done) == [0]
+    store.add(outcome(1))
+    assert list(SweepFolder(folder / "out", plan).done) == [0, 1]
+
+
+def test_a_finished_sweep_has_the_same_ranking_whatever_the_order_of_its_journal(plan: SweepPlan, folder: Path) -> None:
+    first = run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))
+    journal = folder / "out" / JOURNAL
+    journal.write_bytes(b"".join(reversed(journal.read_bytes().splitlines(keepends=True))))
+    assert run_sweep(plan, folder / "out", lambda: LocalExecutor(plan)) == first
