@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bayplan import Cluster, InputError, PerNodePlugin, make_node, make_pod, open_source
@@ -33,7 +34,9 @@ def two_nodes() -> Cluster:
         pytest.param(
             lambda it: it.explain(it.pods[0]), r"got PodRow\(.*; try 'default/web'", id="a row instead of a name"
         ),
-        pytest.param(lambda it: it.unblock(3), "expected the name of a pod or workload, got 3", id="a number"),
+        pytest.param(
+            lambda it: it.unblock(3), "expected the name of a pod or workload, got 3", id="a number instead of a name"
+        ),
         pytest.param(
             lambda it: it.capacity("web", seeds=3), r"expected a list of seeds, got 3; try range\(3\)", id="seeds"
         ),
@@ -44,7 +47,7 @@ def two_nodes() -> Cluster:
             id="a workload to reschedule",
         ),
         pytest.param(
-            lambda it: it.removable_nodes(prices={"c": 1.0}), "expected an instance type, pool or node", id="pool"
+            lambda it: it.removable_nodes(prices={"c": 1.0}), "^prices: expected an instance type, pool", id="pool"
         ),
         pytest.param(
             lambda it: it.removable_nodes(prices={"a": -1}), "price of a: expected a number of at least 0", id="price"
@@ -63,6 +66,20 @@ def two_nodes() -> Cluster:
             lambda it: Cluster(configuration="scheduler.yaml"),
             r"expected a configuration, as text or dict.*; try Path\('scheduler.yaml'\).read_text\(\)",
             id="the path of a configuration",
+        ),
+        pytest.param(
+            lambda it: Cluster(configuration=Path("scheduler.conf")),  # type: ignore[arg-type]
+            r"expected a configuration, as text or dict.*; try Path\('scheduler.conf'\).read_text\(\)",
+            id="a path object as configuration",
+        ),
+        pytest.param(lambda it: it.what_if(5), "change: expected a text, got 5; try 'cordon=NODE'", id="a number"),
+        pytest.param(
+            lambda it: it.what_if(configuration=[None]), "change: expected a text, got None", id="None as a change"
+        ),
+        pytest.param(
+            lambda it: it.what_if(configuration="disable=ImageLocality"),
+            r"configuration: expected a list, got .*; try \['disable=ImageLocality'\]",
+            id="a text instead of a list of changes",
         ),
         pytest.param(
             lambda it: open_source("dump.yaml"),  # type: ignore[arg-type]
@@ -101,4 +118,11 @@ def test_prices_may_name_pools() -> None:
     cluster = two_nodes()
     priced = cluster.removable_nodes(prices={"a": 3.0, "gke-b-k2m4": 0.5}, force=True)
     assert {row.node: row.price for row in priced.removed}.items() <= {"gke-a-x9z8": 3.0, "gke-b-k2m4": 0.5}.items()
+    assert priced.price in (0.5, 3.0)
+
+
+def test_prices_may_be_numbers_of_numpy() -> None:
+    numbers: Any = {"a": np.int64(3), "gke-b-k2m4": np.float32(0.5)}
+    priced = two_nodes().removable_nodes(prices=numbers, force=True)
+    assert [type(row.price) for row in priced.removed] == [float]
     assert priced.price in (0.5, 3.0)

@@ -441,8 +441,10 @@ def parse_prices(texts: Sequence[str]) -> dict[str, float]:
     return found
 
 
-def check_prices(prices: Mapping[str, float], nodes: Iterable[Node]) -> None:
+def check_prices(prices: Mapping[str, float], nodes: Iterable[Node], *, what: str) -> None:
     """Check that each price is that of a node, or of the instance type or pool of a node.
+
+    `what`: the option or argument, for errors.
 
     Raises:
         InputError: no node has one of the names.
@@ -452,9 +454,7 @@ def check_prices(prices: Mapping[str, float], nodes: Iterable[Node]) -> None:
         if name not in known:
             close = near_name(name, known)
             hint = f"'{close}'" if close else ""
-            raise InputError(
-                "--price", got=repr(name), wanted="an instance type, pool or node of the cluster", hint=hint
-            )
+            raise InputError(what, got=repr(name), wanted="an instance type, pool or node of the cluster", hint=hint)
 
 
 def price_in(prices: Mapping[str, float], node: Node) -> float | None:

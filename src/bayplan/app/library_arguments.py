@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 from bayplan.answers.changes import CHANGES, Change, missing_change
@@ -84,12 +86,10 @@ def reject_configuration_path(configuration: object) -> None:
     Raises:
         InputError: the argument is the name of a file.
     """
-    if (
-        isinstance(configuration, str)
-        and "\n" not in configuration
-        and configuration.endswith((".yaml", ".yml", ".json"))
-    ):
-        wanted, hint = "a configuration, as text or dict", f"Path({configuration!r}).read_text()"
+    is_path = isinstance(configuration, os.PathLike)
+    text = os.fspath(configuration) if isinstance(configuration, str | os.PathLike) else ""
+    if is_path or (isinstance(text, str) and "\n" not in text and text.endswith((".yaml", ".yml", ".json"))):
+        wanted, hint = "a configuration, as text or dict", f"Path({text!r}).read_text()"
         raise InputError("configuration", got=repr(configuration), wanted=wanted, hint=hint)
 
 
@@ -99,6 +99,11 @@ def split_changes(changes: Sequence[str], configuration: Sequence[str]) -> tuple
     Raises:
         InputError: there is no change, or a change is invalid.
     """
+    if isinstance(configuration, str):
+        raise InputError("configuration", got=repr(configuration), wanted="a list", hint=f"[{configuration!r}]")
+    for each in (*changes, *configuration):
+        if not isinstance(each, str):
+            raise InputError("change", got=f"{each!r:.60}", wanted="a text", hint="'cordon=NODE'")
     of_scheduler = [*configuration, *filter(is_configuration_change, changes)]
     of_cluster = [read_change(each) for each in changes if not is_configuration_change(each)]
     if not of_cluster and not of_scheduler:
@@ -128,9 +133,11 @@ def prices_by_node(prices: Mapping[str, float] | None, nodes: Sequence[Node]) ->
     """
     if prices is None:
         return None
-    check_prices(prices, nodes)
-    for name, price in prices.items():
-        if not isinstance(price, int | float) or not 0 <= price < 1e12:
+    check_prices(prices, nodes, what="prices")
+    given: Mapping[str, object] = prices
+    for name, price in given.items():
+        if not isinstance(price, Real) or not 0 <= float(price) < 1e12:
             raise InputError(f"price of {name}", got=repr(price), wanted="a number of at least 0")
-    known = {node.metadata.name: price_in(prices, node) for node in nodes}
+    plain = {name: float(price) for name, price in prices.items()}
+    known = {node.metadata.name: price_in(plain, node) for node in nodes}
     return {name: price for name, price in known.items() if price is not None}

@@ -154,7 +154,7 @@ def _refuse(action: Action, owner: Action, **given: object) -> None:
 
 def _prices_by_node(prices: dict[str, float], cluster: QuestionCluster) -> dict[str, float]:
     """Return the prices of the nodes that have one, by name."""
-    check_prices(prices, cluster.all(Node))
+    check_prices(prices, cluster.all(Node), what="--price")
     known = {each.metadata.name: price_in(prices, each) for each in cluster.all(Node)}
     return {name: amount for name, amount in known.items() if amount is not None}
 
@@ -184,7 +184,7 @@ def _shapes(texts: list[str], files: list[str], cluster: QuestionCluster, prices
         from bayplan.formats.inputs import load_inputs
 
         found += [shape_of(item, price_of) for item in load_inputs(files).manifest.nodes]
-    check_prices(prices, [*cluster.all(Node), *(each.template for each in found)])
+    check_prices(prices, [*cluster.all(Node), *(each.template for each in found)], what="--price")
     if found or not (texts or files):
         return found or shapes_of(cluster.state, price_of)
     raise InputError("--shapes", got="files without a Node", wanted="Node manifests")
