@@ -210,7 +210,7 @@ parameters: {shape: [small, large], nodes: [1, 3]}
         pytest.param("parameters: {a: [1]}\nshapes: {s: {price: low}}\n", "shapes.s.price", id="an invalid price"),
         pytest.param(
             "parameters: {a: [1]}\nshapes: {s: {memory: 16}}\n",
-            "got 16 bytes; try memory=16Gi",
+            "got 16 bytes; try memory: 16Gi",
             id="memory without a unit",
         ),
         pytest.param(

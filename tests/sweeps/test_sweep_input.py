@@ -174,3 +174,22 @@ def test_a_sweep_continues_if_the_digests_of_its_input_are_empty(plan: SweepPlan
     (folder / "out" / "input.json").write_bytes(b"")  # As a kill leaves it during a write in place.
     assert run_sweep(plan, folder / "out", lambda: LocalExecutor(plan)) == first
     assert (folder / "out" / "input.json").read_bytes() == digests
+
+
+@pytest.mark.parametrize(
+    ("amounts", "want"),
+    [
+        pytest.param("{memroy: 4Gi}", ("shapes.s", "memory: 4Gi"), id="an unknown resource"),
+        pytest.param("{memory: 16}", ("shapes.s memory", "memory: 16Gi"), id="memory without a unit"),
+        pytest.param("{cpu: -1}", ("shapes.s cpu", "{cpu: 4, memory: 16Gi}"), id="a negative amount"),
+        pytest.param("{cpu: 4x}", ("shapes.s cpu", "{cpu: 4, memory: 16Gi}"), id="no quantity"),
+    ],
+)
+def test_an_invalid_amount_of_a_shape_has_its_file_and_a_suggestion_in_yaml(
+    folder: Path, amounts: str, want: tuple[str, str]
+) -> None:
+    (folder / "sweep.yaml").write_text(f"parameters: {{a: [1]}}\nshapes: {{s: {amounts}}}\n")
+    with pytest.raises(InputError) as raised:
+        read_plan(folder / "sweep.yaml")
+    assert (raised.value.what, raised.value.hint) == want
+    assert raised.value.where.endswith("sweep.yaml")

@@ -262,7 +262,7 @@ class Template:
         check_has_replicas(found)
         self.label = found.label
         self._cluster = cluster
-        self._objects: Lookup = cluster
+        objects: Lookup = cluster
         template = template_of(found.item) if found.item is not None else None
         if found.pods:
             self.pod = max(found.pods, key=lambda pod: pod.metadata.creation_timestamp or "")
@@ -271,11 +271,11 @@ class Template:
                 # The pod was never in a cluster, so apply the API server's defaults and admission.
                 self.pod = replace(self.pod, spec=admission_of(cluster).admit(self.pod))
         elif found.item is not None and template is not None:
-            self.pod = self._from_template(found.item, template)
+            self.pod, objects = self._from_template(found.item, template)
             self.comes_from = "its template"
         else:
             raise InputError(f"{found.label}: the source has neither its pods nor its template, so it can't be copied")
-        self._copier = PodCopier(self.pod, self._objects)
+        self._copier = PodCopier(self.pod, objects)
         self._base = f"{found.name}-copy"
         owner = self.pod.metadata.controller()
         if owner is not None and owner.kind == "StatefulSet":
@@ -283,14 +283,16 @@ class Template:
         self._next = 0
         self.provisions = any(isinstance(item, PersistentVolume) for item in self._copier.copy(self._base))
 
-    def _from_template(self, item: KubernetesObject, template: PodTemplateSpec) -> Pod:
+    def _from_template(self, item: KubernetesObject, template: PodTemplateSpec) -> tuple[Pod, Lookup]:
+        """Return a pod of a workload that has none, and the lookup of its claims."""
         kind, name = type(item).__name__, f"{item.metadata.name}-0"
         spec = template.spec
+        objects: Lookup = self._cluster
         if isinstance(item, StatefulSet):
             # No copy has this name, so that each gets new claims.
             name = f"{item.metadata.name}-template"
             spec = with_identity(spec, item, name)
-            self._objects = _WithClaims(self._cluster, _claims_of_template(item, name))
+            objects = _WithClaims(self._cluster, _claims_of_template(item, name))
         metadata = ObjectMeta(
             name=name,
             namespace=item.metadata.namespace or "default",
@@ -303,7 +305,7 @@ class Template:
             ),
         )
         pod = Pod(metadata=metadata, spec=spec)
-        return replace(pod, spec=admission_of(self._cluster).admit(pod))
+        return replace(pod, spec=admission_of(self._cluster).admit(pod)), objects
 
     def next(self) -> list[KubernetesObject]:
         """Return the objects of the next copy, the pod last. The pod's name is not in use."""

@@ -13,7 +13,9 @@ _MIN_BYTES = 1 << 20
 """A node has more; less is an amount without its unit, such as ``memory=32``."""
 
 
-def check_node_amount(resource: str, text: str, *, what: str, example: str) -> None:
+def check_node_amount(
+    resource: str, text: str, *, what: str, example: str, where: str = "", separator: str = "="
+) -> None:
     """Check an amount of a node's resource.
 
     Args:
@@ -21,6 +23,8 @@ def check_node_amount(resource: str, text: str, *, what: str, example: str) -> N
         text: the amount.
         what: what has the amount, for errors.
         example: a correct amount in full, for errors.
+        where: the file that has it, for errors.
+        separator: the text between a resource and its amount, for suggestions.
 
     Raises:
         InputError: a node can't have such a resource, or not this amount of it.
@@ -28,13 +32,15 @@ def check_node_amount(resource: str, text: str, *, what: str, example: str) -> N
     if resource not in _PLAIN and not is_scalar(resource):
         close = near_name(resource, _PLAIN)
         wanted = f"{', '.join(_PLAIN)}, or a resource such as example.com/gpu"
-        raise InputError(what, got=repr(resource), wanted=wanted, hint=f"{close}={text}" if close else example)
+        hint = f"{close}{separator}{text}" if close else example
+        raise InputError(what, where=where, got=repr(resource), wanted=wanted, hint=hint)
+    name = f"{what} {resource}"
     try:
         amount = parse_quantity(text)
     except InputError as problem:
-        raise InputError(f"{what} {resource}", got=problem.got, wanted=problem.wanted, hint=example) from None
+        raise InputError(name, where=where, got=problem.got, wanted=problem.wanted, hint=example) from None
     if amount.unscaled < 0:
-        raise InputError(f"{what} {resource}", got=repr(text), wanted="an amount of at least 0", hint=example)
+        raise InputError(name, where=where, got=repr(text), wanted="an amount of at least 0", hint=example)
     if resource in _BYTES and 0 < amount.unscaled * 10**amount.scale < _MIN_BYTES:
-        hint = f"{resource}={text}Gi" if text.isdecimal() else example
-        raise InputError(f"{what} {resource}", got=f"{text} bytes", wanted="an amount with a unit", hint=hint)
+        hint = f"{resource}{separator}{text}Gi" if text.isdecimal() else example
+        raise InputError(name, where=where, got=f"{text} bytes", wanted="an amount with a unit", hint=hint)

@@ -228,7 +228,8 @@ def _shapes(found: object, where: str) -> Mapping[str, Mapping[str, str]]:
             if key == PRICE_FIELD:
                 _check_price(f"shapes.{name}.{key}", text, where)
             else:
-                check_node_amount(key, text, what=f"{where} shapes.{name}", example="{cpu: 4, memory: 16Gi}")
+                example = "{cpu: 4, memory: 16Gi}"
+                check_node_amount(key, text, what=f"shapes.{name}", example=example, where=where, separator=": ")
     return shapes
 
 
