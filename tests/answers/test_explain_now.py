@@ -11,11 +11,14 @@ from rich.console import Console
 from bayplan import Cluster, InputError, PerNodePlugin, RecordLevel, make_node, make_pod
 from bayplan.analysis.explanation import Explanation
 from bayplan.analysis.explanation_text import render_explanation
+from bayplan.analysis.scheduler_surroundings import SchedulerSurroundings
 from bayplan.base.errors import PluginError
 from bayplan.framework.node_info import NodeInfo
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod, PodCondition, PodResourceClaim
+from bayplan.objects.resource import ResourceClaim
 from bayplan.testing.builders import PodBuilder
+from tests.answers.clusters import device_objects
 
 
 def cluster_of(*pods: PodBuilder) -> Cluster:
@@ -299,6 +302,16 @@ def test_a_pod_that_another_plugin_keeps_out_of_the_queue_is_explained() -> None
     )
     cluster = Cluster([make_node("a").capacity(cpu="4").obj(), pod])
     assert cluster.explain("x").verdict == "default/x is pending: ResourceClaim not created yet"
+
+
+def test_a_search_for_taken_devices_leaves_claims_as_they_are() -> None:
+    holder = make_pod("holder").uid("uid-holder").node("a").resource_claim("gpu", claim="held").obj()
+    node, pod = make_node("a").capacity(cpu="4").obj(), make_pod("x").resource_claim("gpu", claim="wanted").obj()
+    cluster = Cluster([node, *device_objects(), holder, pod])
+    around = SchedulerSurroundings(cluster.scheduler, pod)
+    before = cluster.state.catalog.writes, cluster.state.catalog.get(ResourceClaim, "default/held")
+    assert around.nodes_with_devices() == ["a"]
+    assert (cluster.state.catalog.writes, cluster.state.catalog.get(ResourceClaim, "default/held")) == before
 
 
 def test_a_terminating_pod_without_a_node_does_not_wait() -> None:

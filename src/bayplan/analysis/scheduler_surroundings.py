@@ -102,9 +102,12 @@ class SchedulerSurroundings:
         plugin = next((each for each in filters if isinstance(each, DynamicResources)), None)
         if plugin is None:
             return None
-        state = self._state.fork()
-        for claim in list(state.catalog.all(ResourceClaim)):
-            state.catalog.put(claim.key, replace(claim, status=ResourceClaimStatus()))
+        # Devices depend on nodes and objects alone: a fork would account for each pod again.
+        state = self._state.without_pods_and_images()
+        state.catalog = self._state.catalog.copy()
+        empty = ResourceClaimStatus()
+        for claim in [each for each in state.catalog.all(ResourceClaim) if each.status != empty]:
+            state.catalog.put(claim.key, replace(claim, status=empty))
         trial = DynamicResources(plugin.arguments, replace_field(plugin.handle, cluster=state))
         spec = trial.compile(self._pod, state)
         answer = trial.pre_filter(spec, state, CycleState())
