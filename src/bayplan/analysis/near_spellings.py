@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
 
 from bayplan.analysis.surroundings import Surroundings
 from bayplan.base.near_names import near_name
@@ -22,19 +23,39 @@ _MESSAGES: tuple[tuple[re.Pattern[str], type[KubernetesObject]], ...] = (
 """The scheduler's messages about missing objects, with the kind of the object."""
 
 
+MAX_NAMES = 2_000
+"""Maximum number of existing names to compare with a missing one, which takes about 6 ms: `waiting` has many causes."""
+
+_WORDS = re.compile(r"[\w./-]+")
+"""The words of a cause, among them complete label keys."""
+
+
 def near_spelling(cause: str, pod: Pod, nodes: Collection[Node], surroundings: Surroundings) -> str:
-    """Return ``did you mean NAME?`` if a label key or an object in a cause is perhaps misspelt, else ""."""
+    """Return ``perhaps NAME was meant`` if a label key or an object in a cause is perhaps misspelt, else ""."""
     near = [*_near_keys(cause, pod, nodes), *_near_objects(cause, pod, surroundings)]
-    return f"did you mean {' and '.join(dict.fromkeys(near))}?" if near else ""
+    return meant_clause(near)
+
+
+def meant_clause(names: Iterable[str]) -> str:
+    """Return ``perhaps NAME was meant`` for names that are similar to those in a cause; "" if there are none."""
+    found = list(dict.fromkeys(filter(None, names)))
+    return f"perhaps {' and '.join(found)} {'was' if len(found) == 1 else 'were'} meant" if found else ""
 
 
 def _near_keys(cause: str, pod: Pod, nodes: Collection[Node]) -> Iterator[str]:
     """Yield the labels of nodes that resemble a label that the cause names and that no node has."""
-    asked = [key for key in dict.fromkeys(_label_keys(pod)) if key in cause]
-    known = dict.fromkeys(key for node in nodes for key in node.metadata.labels) if asked else {}
-    for key in asked:
-        if key not in known and (near := near_name(key, known)):
-            yield near
+    words = set(_WORDS.findall(cause))
+    missing = [
+        key
+        for key in dict.fromkeys(_label_keys(pod))
+        if key in words and not any(key in node.metadata.labels for node in nodes)
+    ]
+    if not missing:
+        return  # The usual case; all labels of all nodes are read only in the other one.
+    known: dict[str, str] = {}
+    for node in nodes:
+        known.update(node.metadata.labels)
+    yield from (near for key in missing if (near := near_name(key, islice(known, MAX_NAMES))))
 
 
 def _label_keys(pod: Pod) -> Iterator[str]:
@@ -57,7 +78,8 @@ def _near_objects(cause: str, pod: Pod, surroundings: Surroundings) -> Iterator[
     for pattern, kind in _MESSAGES:
         for missing in pattern.findall(cause):
             name = missing.rpartition("/")[2]
-            if near := near_name(name, _names(surroundings.keys(kind), pod.metadata.namespace)):
+            known = _names(surroundings.keys(kind), pod.metadata.namespace)
+            if near := near_name(name, islice(known, MAX_NAMES)):
                 yield near
 
 

@@ -34,6 +34,7 @@ class RootCause(msgspec.Struct, frozen=True, kw_only=True):
         sole: the filters that alone reject some nodes, those with the most nodes first.
         usable: the number of nodes that only load filters reject: the pod could use them if other pods left.
         nodes: the number of all nodes.
+        is_misspelt: whether the pod perhaps refers to a label or an object by a misspelt name, which the summary corrects.
     """
 
     plugin: str
@@ -43,6 +44,7 @@ class RootCause(msgspec.Struct, frozen=True, kw_only=True):
     sole: list[SoleFilter]
     usable: int
     nodes: int
+    is_misspelt: bool = False
 
 
 def root_cause(
@@ -90,4 +92,5 @@ def root_cause(
         sole=[SoleFilter(plugin, count) for plugin, count in sole],
         usable=int(words.usable.sum()),
         nodes=len(matrix.nodes),
+        is_misspelt=bool(meant),
     )

@@ -173,7 +173,8 @@ def _verdict(diagnosis: PodDiagnosis, waiting: Sequence[Pod], asked: int, found:
     of = f"{count:,} of {format_count(asked, 'pending pod')}" if count < asked else f"{count:,} pending pods"
     several = f"{of}, such as {first}, {'fits' if count == 1 else 'fit'} on no node"
     state = "gated" if GATES in diagnosis.matrix.whole else "pending"
-    end = f"best: {found[0].text}" if found else "nothing that was tried helps"
+    best = "if not, best" if diagnosis.cause.is_misspelt else "best"
+    end = f"{best}: {found[0].text}" if found else "nothing that was tried helps"
     return f"{f'{first} is {state}' if asked == 1 else several}: {diagnosis.cause.headline}; {end}"
 
 

@@ -8,6 +8,7 @@ import msgspec
 
 from bayplan.analysis.cluster_sentences import CommonCause, cluster_sentence
 from bayplan.analysis.filter_matrix import GATES
+from bayplan.analysis.near_spellings import meant_clause
 from bayplan.analysis.rows import Rows
 from bayplan.answers.pod_diagnosis import diagnose_pod
 from bayplan.answers.trial import Trial
@@ -90,9 +91,9 @@ def _blocking(trial: Trial, pod: Pod) -> list[tuple[str, bool, str]]:
     If there is no such filter, the only item has `UNATTENDED`, `NO_NODES` or `SEVERAL` instead. Return [] if the pod fits.
     """
     if pod.spec.scheduler_name not in trial.profiles:
-        near = near_name(pod.spec.scheduler_name, trial.profiles)
-        meant = f"; did you mean {near}?" if near else ""
-        return [(UNATTENDED, True, f'no scheduler named "{pod.spec.scheduler_name}" is configured{meant}')]
+        text = f'no scheduler named "{pod.spec.scheduler_name}" is configured'
+        meant = meant_clause([near_name(pod.spec.scheduler_name, trial.profiles)])
+        return [(UNATTENDED, True, f"{text}; {meant}" if meant else text)]
     diagnosis = diagnose_pod(trial, pod)
     if diagnosis.fits:
         return []

@@ -1271,6 +1271,7 @@ declare namespace Api {
     sole: SoleFilter[];
     usable: number;
     nodes: number;
+    is_misspelt: boolean;
   }
 
   /** One attempt with one object per node. */
