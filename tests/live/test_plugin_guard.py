@@ -10,14 +10,14 @@ import pytest
 from bayplan.base.errors import PluginError
 from bayplan.engine.records import Outcome
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.plugin import FilterPlugin, Params, ReservePlugin
-from bayplan.framework.status import SUCCESS, Status
+from bayplan.framework.plugin import FilterPlugin, Params, PermitPlugin, ReservePlugin
+from bayplan.framework.status import SUCCESS, Code, Status
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Codes
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
 from tests.engine.recorders import RecorderSpec
-from tests.live.hosts import incidents, make_faulty_plugin, small_cluster, small_pod
+from tests.live.hosts import SECOND, incidents, make_faulty_plugin, small_cluster, small_pod
 
 CYCLE = ("sign_pod", "compile", "pre_filter", "filter", "pre_score", "score")
 """Methods whose failure ends the cycle before the pod has a node."""
@@ -147,6 +147,20 @@ def test_a_guarded_method_may_be_called_with_keywords() -> None:
     cluster.add(small_pod("good"))
     cluster.run()
     assert (cluster.nodes_of()["good"], incidents(cluster)) == ("n0", [])
+
+
+def test_a_timeout_of_numpy_is_an_ordinary_number_to_the_scheduler() -> None:
+    class Waits(PermitPlugin[Any]):
+        def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, int]:
+            return Status(Code.WAIT), np.int64(2 * SECOND)  # type: ignore[return-value]
+
+    cluster = small_cluster(Waits)
+    cluster.add(small_pod("good"))
+    cluster.run()
+    (waiting,) = cluster.host.call(lambda scheduler: list(scheduler.waiting_pods))
+    assert [type(number) for number in (*waiting.deadlines.values(), *waiting.timeouts.values())] == [int, int]
+    cluster.pass_seconds(2)
+    assert cluster.messages_of("good")[-1].endswith("rejected due to timeout after waiting 2s at plugin Waits.")
 
 
 def test_texts_that_are_not_strings_are_refused() -> None:

@@ -21,7 +21,7 @@ from bayplan.framework.registry import Registry
 from bayplan.framework.rule import FilterRule, ScoreRule
 from bayplan.framework.status import error
 from bayplan.live.guarded_rules import GuardedFilterRule, GuardedScoreRule
-from bayplan.live.plugin_results import check_created, describe_problem, is_custom
+from bayplan.live.plugin_results import check_created, describe_problem, is_custom, plain_result
 from bayplan.live.plugin_runner import PluginRunner
 
 _POINTS = {
@@ -150,7 +150,7 @@ def _answered(
     except PluginFailure as failure:
         return answer(failure.text)
     wrong = describe_problem(method, found, function, arguments, named)
-    return answer(f"returned {found!r:.80}, expected {wrong}") if wrong else found
+    return answer(f"returned {found!r:.80}, expected {wrong}") if wrong else plain_result(method, found)
 
 
 def _filter_rule(

@@ -212,6 +212,13 @@ def describe_problem(
     return kind.wanted if place is None else kind.wanted.format(count=len(cast("Sequence[object]", rows)))
 
 
+def plain_result(method: str, answer: Any) -> object:
+    """Return a valid result; a timeout of Permit as an int, which records and responses can encode."""
+    if method == "permit" and isinstance(answer[1], Integral):
+        return answer[0], int(answer[1])
+    return answer
+
+
 def _argument(function: Callable[..., object], place: int, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
     """Return the argument of a call that the framework passes at a place; None if it can't be determined."""
     try:
@@ -299,4 +306,4 @@ def _checked(plugin: str, method: str, function: Callable[..., object], /, *argu
     if wanted:
         got = "a Status of Success" if isinstance(answer, Status) and answer.ok else f"{answer!r:.80}"
         raise PluginError(f"{plugin}.{method}", got=got, wanted=wanted, hint=RESULT_TYPES[method].hint)
-    return answer
+    return plain_result(method, answer)
