@@ -114,3 +114,14 @@ def test_existing_labels_are_not_compared(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(near_spellings, "near_name", lambda name, known: pytest.fail("names were compared"))
     (tmp_path / "dump.yaml").write_text(OBJECTS.replace("SPEC", "nodeSelector: {disktype: sdd}"))
     assert Cluster.open(str(tmp_path / "dump.yaml")).waiting_reasons()
+
+
+def test_a_limited_number_of_names_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = OBJECTS.replace("SPEC", "nodeSelector: {disktyp: ssd}")
+    (tmp_path / "dump.yaml").write_text(text.replace("{disk: ssd, disktype: ssd", "{rack: a, disktype: ssd"))
+    found = []
+    for limit in (1, 2):
+        monkeypatch.setattr(near_spellings, "MAX_NAMES", limit)
+        (reason, *_) = Cluster.open(str(tmp_path / "dump.yaml")).waiting_reasons()
+        found.append("perhaps disktype was meant" in reason.summary)
+    assert found == [False, True]

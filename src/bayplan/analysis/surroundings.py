@@ -46,7 +46,7 @@ class Surroundings(Protocol):
         ...
 
     def keys(self, kind: type[KubernetesObject]) -> Collection[str]:
-        """Return the keys of all such objects of a kind, as far as they are known."""
+        """Return the keys of all known objects of a kind other than nodes and pods."""
         ...
 
     def placed(self) -> Iterable[tuple[Pod, str]]:

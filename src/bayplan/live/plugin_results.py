@@ -30,19 +30,22 @@ _STATUS_HINT = "'return SUCCESS' (bayplan.framework.status)"
 
 
 class ResultType(NamedTuple):
-    """What a method must return: a description, a suggestion, and a function that checks a result for the given rows."""
+    """The type of a method's results.
+
+    Attributes:
+        wanted: the description in errors; ``{count}`` is the number of rows.
+        is_valid: returns whether a result is valid, given the argument `rows` of the call, or None without one.
+        hint: the suggestion in errors.
+    """
 
     wanted: str
     is_valid: Callable[[Any, Any], bool]
     hint: str = ""
 
 
-def _is_status(answer: object, rows: Any) -> bool:
-    return isinstance(answer, Status)
-
-
-def _is_tuple(answer: object, rows: Any) -> bool:
-    return isinstance(answer, tuple)
+def _instance_of(kind: type) -> Callable[[Any, Any], bool]:
+    """Return a check that accepts the instances of a class."""
+    return lambda answer, rows: isinstance(answer, kind)
 
 
 def _is_integers(answer: object, rows: Any) -> bool:
@@ -84,10 +87,6 @@ def _is_spec(answer: object, rows: Any) -> bool:
     return True
 
 
-def _is_hashable(answer: object, rows: Any) -> bool:
-    return isinstance(answer, Hashable)
-
-
 def _is_row_array(answer: object, rows: Any) -> bool:
     return isinstance(answer, np.ndarray) and answer.dtype.kind in "biu" and answer.shape == (len(rows),)
 
@@ -112,24 +111,12 @@ def _is_verdict_array(answer: object, rows: Any) -> bool:
     return bool(((verdicts >= 0) & (verdicts <= _MAX_VERDICT)).all())
 
 
-def _is_filter_rule(answer: object, rows: Any) -> bool:
-    return isinstance(answer, FilterRule)
-
-
-def _is_score_rule(answer: object, rows: Any) -> bool:
-    return isinstance(answer, ScoreRule)
-
-
 def _is_texts(answer: object, rows: Any) -> bool:
     return isinstance(answer, tuple | list) and all(isinstance(text, str) for text in answer)
 
 
 def _is_object_list(answer: object, rows: Any) -> bool:
     return isinstance(answer, tuple | list) and all(isinstance(each, KubernetesObject) for each in answer)
-
-
-def _is_mapping(answer: object, rows: Any) -> bool:
-    return isinstance(answer, Mapping)
 
 
 def _is_event_list(answer: object, rows: Any) -> bool:
@@ -140,8 +127,8 @@ def _is_event_list(answer: object, rows: Any) -> bool:
     return known and len(pairs) == len(answer)
 
 
-_STATUS = ResultType("a Status", _is_status, _STATUS_HINT)
-_SCALE = ResultType("a tuple", _is_tuple)
+_STATUS = ResultType("a Status", _instance_of(Status), _STATUS_HINT)
+_SCALE = ResultType("a tuple", _instance_of(tuple))
 _PARAMS = ResultType("params as a tuple", _is_params, "'return ()' if there are no params")
 _ROWS = "an array of {count} integers"
 
@@ -149,7 +136,7 @@ RESULT_TYPES: Mapping[str, ResultType] = {
     "events_to_register": ResultType("a list of pairs of event and hint", _is_event_list),
     "pre_enqueue": _STATUS,
     "sort_key": ResultType("a tuple of integers", _is_integers),
-    "sign_pod": ResultType("a hashable value", _is_hashable),
+    "sign_pod": ResultType("a hashable value", _instance_of(Hashable)),
     "compile": ResultType("a spec with a hashable attribute `key`", _is_spec, "a frozen dataclass with a field `key`"),
     "observe": _PARAMS,
     "pre_filter": ResultType(
@@ -159,7 +146,9 @@ RESULT_TYPES: Mapping[str, ResultType] = {
     ),
     "filter": ResultType(f"{_ROWS} from 0 to 0xffff", _is_verdict_array, "'return rows.verdicts((condition, code))'"),
     "filter_rule": ResultType(
-        "a FilterRule", _is_filter_rule, "'return super().filter_rule(spec, cluster)' if filter() evaluates the nodes"
+        "a FilterRule",
+        _instance_of(FilterRule),
+        "'return super().filter_rule(spec, cluster)' if filter() evaluates the nodes",
     ),
     "reasons": ResultType("a tuple of texts", _is_texts),
     "params_after_changes": _PARAMS,
@@ -169,13 +158,15 @@ RESULT_TYPES: Mapping[str, ResultType] = {
     "pre_score": ResultType("params, or a Status that skips or fails", _is_params_or_status, _PARAMS.hint),
     "score": ResultType(f"{_ROWS} that fit int64", _is_score_array),
     "score_rule": ResultType(
-        "a ScoreRule", _is_score_rule, "'return super().score_rule(spec, cluster)' if score() evaluates the nodes"
+        "a ScoreRule",
+        _instance_of(ScoreRule),
+        "'return super().score_rule(spec, cluster)' if score() evaluates the nodes",
     ),
     "scale": _SCALE,
     "scale_over": _SCALE,
     "normalize": ResultType(f"{_ROWS} that fit int64", _is_score_array),
     "reserve": _STATUS,
-    "reserved": ResultType("a mapping", _is_mapping),
+    "reserved": ResultType("a mapping", _instance_of(Mapping)),
     "permit": ResultType(
         "a pair of Status and timeout in nanoseconds", _is_permission, "'return SUCCESS, 0' (bayplan.framework.status)"
     ),
