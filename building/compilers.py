@@ -23,12 +23,11 @@ COMMON = ("-g0", "-fwrapv", "-ffp-contract=off", "-fno-strict-aliasing", "-DNDEB
 ``-ffast-math`` would change scores.
 """
 
-HOT, COLD, QUICK = ("-O3", "-fno-trapping-math"), ("-O1",), ("-Og",)
-"""Options for modules with loops over whole arrays (HOT), for `compiles_quickly` (QUICK), for all other modules (COLD).
+HOT, COLD = ("-O3", "-fno-trapping-math"), ("-O1",)
+"""Options for modules with loops over whole arrays (HOT), and for all other modules (COLD).
 
-Modules with calls and attributes compile in half the time at -O1 and run as fast. -Og takes a quarter less: a create
-takes 2 % more instructions, a simulated pod 1 % (8 % if the core were compiled at -Og, too). Without traps, which Python
-never enables, loops with conditional float arithmetic are vectorised, too. No result changes.
+Modules with calls and attributes compile in half the time at -O1 and run as fast. Without traps, which Python never
+enables, loops with conditional float arithmetic are vectorised, too. No result changes.
 """
 
 _NEEDLESS = ("-fno-tree-pta", "-fno-tree-dominator-opts")
@@ -37,9 +36,8 @@ _IMPORTED_ONCE = ('-DCYTHON_SMALL_CODE=__attribute__((cold,optimize("O0")))',)
 GCC_OPTIONS = {
     HOT: ("-O1", *_NEEDLESS, "-finline-small-functions", *_VECTORISED, *_IMPORTED_ONCE),
     COLD: ("-O1", *_NEEDLESS, *_IMPORTED_ONCE),
-    QUICK: ("-Og", "-finline-functions-called-once", *_IMPORTED_ONCE),
 }
-"""Options of gcc instead of `HOT`, `COLD` and `QUICK`.
+"""Options of gcc instead of `HOT` and `COLD`.
 
 Two of its optimizations take an eighth of the time, and a simulated pod takes 3 % fewer instructions without them. Of
 -O3, hot modules need only the vectoriser and inlining: they compile in less than half the time, and if all pods request
@@ -84,7 +82,7 @@ class Compiler:
         return self.name.startswith("zig")
 
     def flags(self, variant: str, level: tuple[str, ...] = COLD) -> list[str]:
-        """Return the options for one variant of a module; `level`: `HOT`, `COLD` or `QUICK`."""
+        """Return the options for one variant of a module; `level`: `HOT` or `COLD`."""
         if not self.command:
             return ["/O2", "/fp:precise"]
         if self.name.startswith("gcc"):

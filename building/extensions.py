@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 
-from building.compilers import COLD, HOT, QUICK, Compiler
+from building.compilers import COLD, HOT, Compiler
 from building.modules import (
     BASELINE,
     CHECKED,
@@ -25,7 +25,6 @@ from building.modules import (
     Module,
     Sources,
     all_variants,
-    compiles_quickly,
     is_indexed,
 )
 
@@ -224,7 +223,7 @@ def _write(folder: Path, compiler: Compiler, modules: dict[str, Built]) -> None:
 
 def level_of(module: Module, sources: Sources) -> tuple[str, ...]:
     """Return the compiler options that set a module's optimization level."""
-    return HOT if module.name in sources.hot else QUICK if compiles_quickly(module) else COLD
+    return HOT if module.name in sources.hot else COLD
 
 
 def directives_of(module: Module, *, checked: bool) -> dict[str, int | bool]:

@@ -26,8 +26,7 @@ SUFFIX = importlib.machinery.EXTENSION_SUFFIXES[0]
 TAG = SUFFIX.strip(".").rpartition(".")[0]
 BASELINE, V3, CHECKED = "baseline", "x86-64-v3", "checked"
 
-_INDEXED = tuple(f"{PACKAGE}.{each}" for each in ("apiserver.", "base.plain_data", "cluster.", "controllers.", "sim."))
-_QUICK = tuple(f"{PACKAGE}.{each}" for each in ("apiserver.", "classic.", "cluster.", "controllers.", "sim."))
+_INDEXED = tuple(f"{PACKAGE}.{each}" for each in ("apiserver.", "cluster.", "controllers.", "sim."))
 _FROM = re.compile(r"^\s*from\s+([\w.]+)\s+cimport\s+(\([^)]*\)|[^\n]*)", re.MULTILINE)
 _CIMPORT = re.compile(r"^\s*cimport\s+([^\n]*)", re.MULTILINE)
 _EXTERN = re.compile(r"""^\s*cdef\s+extern\s+from\s+["']([^"'<>]+)["']""", re.MULTILINE)
@@ -120,11 +119,6 @@ def checkout_sources() -> Sources:
 def is_indexed(module: Module) -> bool:
     """Return whether a module handles JSON from users or hosts a cluster; its indices and None are checked as in Python."""
     return module.name.startswith(_INDEXED)
-
-
-def compiles_quickly(module: Module) -> bool:
-    """Return whether to compile a module quickly, because most of its time is spent in Python's own functions."""
-    return module.name.startswith(_QUICK)
 
 
 def has_x86_64_v3() -> bool:

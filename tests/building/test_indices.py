@@ -10,8 +10,8 @@ from building.modules import Module
 @pytest.mark.parametrize(
     ("name", "want"),
     [
-        pytest.param("bayplan.apiserver.codec.shape", True, id="a module of the API"),
-        pytest.param("bayplan.base.plain_data", True, id="plain data"),
+        pytest.param("bayplan.apiserver.fields.compare", True, id="a module of the API"),
+        pytest.param("bayplan.sim.simulator", True, id="a module of the simulator"),
         pytest.param("bayplan.engine.heap", False, id="a module of the engine"),
     ],
 )

@@ -1,1 +1,0 @@
-# Compiled without C types: see docs/compiled.md.

@@ -1,1 +1,0 @@
-# No C types: see docs/compiled.md.
