@@ -331,7 +331,7 @@ class RuleSet:
                 else:
                     timer((result.name, self._point), result.refresh, self.params[number], feasible)
                 epochs += result.epoch
-        except (TypeError, OverflowError):
+        except (TypeError, ValueError, OverflowError):
             _check_values(result)
             raise
         moved = moved or epochs != self._epochs
