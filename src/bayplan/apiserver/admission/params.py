@@ -34,7 +34,7 @@ def bound_policies(lister: ObjectLister, policies: str, bindings: str) -> list[t
     return [(policy, found[name_of(policy)]) for policy in lister.all(policies) if name_of(policy) in found]
 
 
-class Bound(NamedTuple):
+class ApplicableBinding(NamedTuple):
     """A binding of a policy that applies to a request.
 
     Attributes:
@@ -57,7 +57,7 @@ class Misconfigured(NamedTuple):
 
 def applying_bindings(
     policy: Document, bindings: list[Document], attributes: Attributes
-) -> Iterator[Bound | Misconfigured]:
+) -> Iterator[ApplicableBinding | Misconfigured]:
     """Yield the bindings of a policy that apply to a request; none if the request does not match the policy."""
     try:
         match = _match_policy(policy, attributes)
@@ -76,7 +76,7 @@ def applying_bindings(
         except _ConfigurationProblem as problem:
             yield Misconfigured(binding, f"failed to configure binding: {problem}")
         else:
-            yield Bound(binding, match, params)
+            yield ApplicableBinding(binding, match, params)
 
 
 def _match_policy(policy: Document, attributes: Attributes) -> Match | None:

@@ -163,10 +163,12 @@ def _denials(policy: Policy, attributes: Attributes) -> Iterator[_Denied]:
         if each.params and values is None:
             values = admission_values(attributes, each.match)
         for param in each.params:
-            yield from _bound(policy, each.binding, {**(values or {}), "params": cel_value(param)}, attributes)
+            yield from _evaluate_binding(
+                policy, each.binding, {**(values or {}), "params": cel_value(param)}, attributes
+            )
 
 
-def _bound(
+def _evaluate_binding(
     policy: Policy, binding: Document, values: Mapping[str, object], attributes: Attributes
 ) -> Iterator[_Denied]:
     """Evaluate a policy for one parameter object. Yield denials or add warnings, depending on ``validationActions``.

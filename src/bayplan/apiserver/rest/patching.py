@@ -132,26 +132,26 @@ def patched(
     def ordered() -> Document:
         return _opened(target, whole, value, body, media_type)
 
-    def unfit(why: str) -> ApiError:
-        return _unfit(shown(ordered()), why)
+    def invalid_result(why: str) -> ApiError:
+        return _invalid_result(shown(ordered()), why)
 
     if target.type_name:
         problem = type_problem(value) or kind_problem(target, value.get("apiVersion"), value.get("kind"))
     else:
         problem = custom_kind_problem(value, lambda: shown(ordered()))
     if problem:
-        raise unfit(problem)
+        raise invalid_result(problem)
     if not target.type_name:
         value = with_custom_kind(target, value, old, subresource)
     try:
         new, problems = _read_patched(target, value, duplicates, validation)
     except DecodeError as unreadable:
-        raise unfit(str(unreadable)) from unreadable
+        raise invalid_result(str(unreadable)) from unreadable
     if problems and target.type_name:
         # The errors follow the keys of the patched JSON, which upstream's patch library sorts in the objects that it opens.
         _, problems = _read_patched(target, ordered(), duplicates, validation)
     if problems and validation == "Strict":
-        raise unfit(f"strict decoding error: {', '.join(problems)}")
+        raise invalid_result(f"strict decoding error: {', '.join(problems)}")
     return new, problems
 
 
@@ -209,23 +209,23 @@ def _strategic_patched(target: Target, whole: Document, body: bytes, validation:
     except StrategicPatchError as problem:
         raise _strategic_error(problem) from problem
 
-    def unfit(why: str) -> ApiError:
-        return _unfit(go_map(as_quoted(whole, changes or {})), why)
+    def invalid_result(why: str) -> ApiError:
+        return _invalid_result(go_map(as_quoted(whole, changes or {})), why)
 
     why = unstructured_problem(target.type_name, value)
     if why:
-        raise unfit(why)
+        raise invalid_result(why)
     places = raw_values.OF_TYPE.get(target.type_name)
     if places:
         value = raw_values.rewritten(places, value)
     try:
         new, problems = read_wrapped(target, value, [], validation)
     except DecodeError as unreadable:
-        raise unfit(str(unreadable)) from unreadable
+        raise invalid_result(str(unreadable)) from unreadable
     # The converter of Go maps, unlike the decoder of JSON, sorts its errors.
     problems = [*(duplicates if validation != "Ignore" else ()), *sorted(problems)]
     if problems and validation == "Strict":
-        raise unfit(f"strict decoding error: {', '.join(problems)}")
+        raise invalid_result(f"strict decoding error: {', '.join(problems)}")
     return new, problems
 
 
@@ -235,7 +235,7 @@ def _strategic_error(problem: StrategicPatchError) -> ApiError:
     return ApiError(500, str(problem), reason="") if problem.code == 500 else ApiError(problem.code, str(problem))
 
 
-def _unfit(given: str, why: str) -> ApiError:
+def _invalid_result(given: str, why: str) -> ApiError:
     return invalid("", "", "", [Cause("FieldValueInvalid", f"Invalid value: {quote(given)}: {why}", "patch")])
 
 

@@ -287,7 +287,7 @@ def _ephemeral_containers(spec: Document, path: str, pod: PodContext, out: Cause
         target = container.get("targetContainerName")
         if target and target not in others:
             out.append(Cause("FieldValueNotFound", f"Not found: {quote(str(target))}", f"{here}.targetContainerName"))
-        out.extend(forbidden_value(f"{here}.{unfit}", detail) for unfit in _NOT_EPHEMERAL if _is_set(container, unfit))
+        out.extend(forbidden_value(f"{here}.{name}", detail) for name in _NOT_EPHEMERAL if _is_set(container, name))
         for number, mount in enumerate(parts(container, "volumeMounts")):
             for field_name in ("subPath", "subPathExpr"):
                 if mount.get(field_name):

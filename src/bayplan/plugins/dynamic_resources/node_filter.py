@@ -56,9 +56,9 @@ class NodeFilter:
             # The special claim was created by an earlier attempt.
             codes[:] = cycle.texts.verdict(STALE_SPECIAL_CLAIM, UNRESOLVABLE_BIT)
             return codes
-        unfit = kinds < 0
-        if unfit.any():
-            codes[unfit] = cycle.texts.verdict(CANNOT_FIT, UNRESOLVABLE_BIT)
+        lacks_class = kinds < 0
+        if lacks_class.any():
+            codes[lacks_class] = cycle.texts.verdict(CANNOT_FIT, UNRESOLVABLE_BIT)
         for kind, names in enumerate(lacking):
             if not _needs_nothing(cycle, names):
                 self._judge(cycle, names, kinds == kind, codes)
@@ -119,7 +119,7 @@ class NodeFilter:
         """
         nodes = self._cluster.nodes
         kinds: Index = np.zeros(nodes.capacity, dtype=np.intp)
-        unfit = np.zeros(nodes.capacity, dtype=np.bool_)
+        lacks_class = np.zeros(nodes.capacity, dtype=np.bool_)
         lacking: list[tuple[str, ...]] = [()]
         for name in cycle.resources:
             number = nodes.resources.get(name)
@@ -127,14 +127,14 @@ class NodeFilter:
             if self._classes.get(name) is None:
                 for row in np.flatnonzero(without[: nodes.count]).tolist():
                     node = nodes.nodes[row]
-                    unfit[row] |= node is not None and name not in node.status.allocatable
+                    lacks_class[row] |= node is not None and name not in node.status.allocatable
                 continue
             if without.all():
                 lacking = [(*names, name) for names in lacking]
                 continue
             found, kinds = np.unique(2 * kinds + without, return_inverse=True)
             lacking = [(*lacking[code // 2], name) if code % 2 else lacking[code // 2] for code in found.tolist()]
-        kinds[unfit] = -1
+        kinds[lacks_class] = -1
         return kinds, lacking
 
     def _variant(self, cycle: CycleClaims, lacking: tuple[str, ...]) -> Variant:
