@@ -21,7 +21,13 @@ from bayplan.controllers.daemon_nodes import daemon_template, pinned_spec
 from bayplan.controllers.daemon_rollout import DaemonRollout
 from bayplan.controllers.daemon_set_state import DaemonSetState, NodeTally
 from bayplan.controllers.pod_factory import PreparedTemplate
-from bayplan.controllers.revisions import REVISION_LABEL, Revision, RevisionHistory, observed_daemon_set_hash
+from bayplan.controllers.revisions import (
+    REVISION_LABEL,
+    Revision,
+    StoredRevisions,
+    no_stored_revisions,
+    observed_daemon_set_hash,
+)
 from bayplan.controllers.rollout_arithmetic import scaled_value
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
@@ -32,15 +38,21 @@ _MAX_BACKOFF_NS = 15 * 60 * SECOND_NS
 
 
 class DaemonSetController(Controller):
-    """Reconciles DaemonSets."""
+    """Reconciles DaemonSets.
+
+    Args:
+        tools: see `ControllerTools`.
+        stored_revisions: restores the history of a set when it is first reconciled.
+    """
 
     kind = DaemonSet
     component = "daemonset-controller"
     watches = (Node,)
     follows_pods = True
 
-    def __init__(self, tools: ControllerTools) -> None:
+    def __init__(self, tools: ControllerTools, stored_revisions: StoredRevisions = no_stored_revisions) -> None:
         super().__init__(tools)
+        self._stored_revisions = stored_revisions
         self._states: dict[str, DaemonSetState] = {}
 
     def pod_changed(self, key: str, event: ChangeEvent) -> None:
@@ -74,10 +86,6 @@ class DaemonSetController(Controller):
         if state is None:
             state = self._states[uid] = DaemonSetState()
         return state
-
-    def history_of(self, uid: str) -> RevisionHistory:
-        """Return the revision history of a DaemonSet; the host fills it from stored ControllerRevisions."""
-        return self._state(uid).history
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
         """Create and delete pods on the nodes that changed, continue a rolling update, then write the status."""
@@ -120,6 +128,8 @@ class DaemonSetController(Controller):
 
     def _revision(self, item: DaemonSet, state: DaemonSetState) -> Revision:
         history = state.history
+        if not history.revisions:
+            history.revisions = self._stored_revisions(item)
         if not history.revisions:
             known = observed_daemon_set_hash(item, self.store.owned_pods(item.metadata.uid).active.values())
             if known:

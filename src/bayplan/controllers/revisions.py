@@ -8,7 +8,7 @@ pods (`observed_stateful_set_hash`, `observed_daemon_set_hash`), so that loading
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
@@ -31,6 +31,15 @@ class Revision(msgspec.Struct, frozen=True):
 
     hash: str
     template: PodTemplateSpec
+
+
+StoredRevisions = Callable[[StatefulSet | DaemonSet], list[Revision]]
+"""Returns the revisions of a set that an earlier process stored, oldest first."""
+
+
+def no_stored_revisions(item: StatefulSet | DaemonSet) -> list[Revision]:
+    """Return no revisions: nothing stores them."""
+    return []
 
 
 class RevisionHistory:

@@ -24,7 +24,15 @@ from bayplan.cluster.store import ChangeEvent
 from bayplan.controllers.availability import count_available, is_available
 from bayplan.controllers.controller import Controller, ControllerTools
 from bayplan.controllers.pod_factory import PreparedTemplate, controller_reference
-from bayplan.controllers.revisions import REVISION_LABEL, Revision, RevisionHistory, hash_in, observed_stateful_set_hash
+from bayplan.controllers.revisions import (
+    REVISION_LABEL,
+    Revision,
+    RevisionHistory,
+    StoredRevisions,
+    hash_in,
+    no_stored_revisions,
+    observed_stateful_set_hash,
+)
 from bayplan.controllers.stateful_pods import StatefulPods, first_ordinal, ordinal_of
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
@@ -44,14 +52,20 @@ class _State:
 
 
 class StatefulSetController(Controller):
-    """Reconciles StatefulSets."""
+    """Reconciles StatefulSets.
+
+    Args:
+        tools: see `ControllerTools`.
+        stored_revisions: restores the history of a set when it is first reconciled.
+    """
 
     kind = StatefulSet
     component = "statefulset-controller"
     follows_pods = True
 
-    def __init__(self, tools: ControllerTools) -> None:
+    def __init__(self, tools: ControllerTools, stored_revisions: StoredRevisions = no_stored_revisions) -> None:
         super().__init__(tools)
+        self._stored_revisions = stored_revisions
         self._stateful_pods = StatefulPods(self)
         self._states: dict[str, _State] = {}
 
@@ -96,14 +110,12 @@ class StatefulSetController(Controller):
         text = f"delete Pod {pod.metadata.name} in StatefulSet {owner.metadata.name} successful"
         self.record(owner, "SuccessfulDelete", text)
 
-    def history_of(self, uid: str) -> RevisionHistory:
-        """Return the revision history of a StatefulSet; the host fills it from stored ControllerRevisions."""
-        return self._states.setdefault(uid, _State()).history
-
     # --- revisions ----------------------------------------------------------------------------------------------------
 
     def _revision(self, item: StatefulSet, state: _State) -> Revision:
         history = state.history
+        if not history.revisions:
+            history.revisions = self._stored_revisions(item)
         if not history.revisions:
             known = observed_stateful_set_hash(item)
             if known:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.apiserver.bridge import restoring_sets
 from bayplan.controllers import adoption
 from bayplan.controllers.adoption import SeenObjects
 from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.workloads import ReplicaSet
 from tests.apiserver.bridge.bridge_fixture import APPS, BridgeFixture, workload
-from tests.apiserver.client import Document
 
 
 def replica_set(uid: str) -> ReplicaSet:
@@ -32,8 +30,7 @@ def test_an_object_is_new_until_it_is_noted_and_after_it_is_recreated() -> None:
     assert len(known) == 0
 
 
-@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet"])
-def test_controllers_forget_deleted_objects(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_controllers_forget_deleted_objects(monkeypatch: pytest.MonkeyPatch) -> None:
     memories: list[SeenObjects] = []
 
     class RecordingSeenObjects(SeenObjects):
@@ -41,16 +38,13 @@ def test_controllers_forget_deleted_objects(kind: str, monkeypatch: pytest.Monke
             super().__init__()
             memories.append(self)
 
-    for module in (adoption, restoring_sets):
-        monkeypatch.setattr(module, "SeenObjects", RecordingSeenObjects)
+    monkeypatch.setattr(adoption, "SeenObjects", RecordingSeenObjects)
     fixture = BridgeFixture(nodes=1)
-    plural = f"{kind.lower()}s"
     for number in range(3):
-        spec: Document = {} if kind == "DaemonSet" else {"replicas": 1}
-        fixture.post(f"{APPS}/{plural}", workload(kind, f"web-{number}", spec))
+        fixture.post(f"{APPS}/deployments", workload("Deployment", f"web-{number}", {"replicas": 1}))
         fixture.run()
     assert sum(map(len, memories)) >= 3
     for number in range(3):
-        fixture.delete(f"{APPS}/{plural}/web-{number}")
+        fixture.delete(f"{APPS}/deployments/web-{number}")
     fixture.run(60)
     assert sum(map(len, memories)) == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from bayplan.apiserver.bridge.api_writer import ApiWriter
 from bayplan.apiserver.bridge.document_controller import DocumentFollower
@@ -11,8 +12,8 @@ from bayplan.apiserver.bridge.namespace_controllers import NamespaceController, 
 from bayplan.apiserver.bridge.object_writer import ObjectWriter
 from bayplan.apiserver.bridge.policy_controller import PolicyController
 from bayplan.apiserver.bridge.quota_controller import QuotaController
-from bayplan.apiserver.bridge.restoring_sets import RestoringDaemonSets, RestoringStatefulSets
 from bayplan.apiserver.bridge.revision_controller import RevisionController
+from bayplan.apiserver.bridge.revision_documents import stored_revisions
 from bayplan.apiserver.bridge.typed_store import TypedStore
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.store.item import Write
@@ -22,6 +23,7 @@ from bayplan.cluster.naming import NameGenerator
 from bayplan.cluster.store import Kind
 from bayplan.controllers.adoption import AdoptingDeployments, AdoptingReplicaSets, PodOwnership
 from bayplan.controllers.controller import Controller, ControllerTools
+from bayplan.controllers.daemon_set import DaemonSetController
 from bayplan.controllers.deployment_progress import DeploymentProgress
 from bayplan.controllers.disruption import DisruptionController
 from bayplan.controllers.manager import ControllerManager, workload_controllers
@@ -32,6 +34,7 @@ from bayplan.controllers.pod_factory import PodFactory
 from bayplan.controllers.pod_gc import QUARANTINE_NS, PodGarbageCollector
 from bayplan.controllers.protection import ClaimProtection, VolumeProtection
 from bayplan.controllers.resource_claims import ResourceClaimController
+from bayplan.controllers.stateful_set import StatefulSetController
 from bayplan.objects.pod import Pod, PodSpec
 from bayplan.objects.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
 
@@ -106,11 +109,12 @@ def make_controllers(
     documents = backend.store
     collector = DocumentGarbageCollector(tools, documents, writer, enqueue)
     ownership = PodOwnership(tools, enqueue)
+    restored = partial(stored_revisions, documents)
     own: dict[Kind, Controller] = {
         Deployment: AdoptingDeployments(tools),
         ReplicaSet: AdoptingReplicaSets(tools, ownership),
-        StatefulSet: RestoringStatefulSets(tools, documents),
-        DaemonSet: RestoringDaemonSets(tools, documents),
+        StatefulSet: StatefulSetController(tools, restored),
+        DaemonSet: DaemonSetController(tools, restored),
     }
     manager = ControllerManager(
         store,
