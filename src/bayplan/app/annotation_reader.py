@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from bayplan.app.pod_task import Job, PodTask, store_problem
 from bayplan.base.clock import Clock
 from bayplan.base.errors import InputError
 from bayplan.engine.scheduler import Scheduler
@@ -25,9 +26,6 @@ from bayplan.live.annotated_attempts import annotated_attempt
 from bayplan.live.decision_store import AnnotatedAttempt, DecisionStore
 from bayplan.live.object_mirror import Change
 from bayplan.objects.pod import Pod, waiting_message
-
-MAX_PROBLEMS = 100
-"""Maximum number of pods whose latest problem is stored."""
 
 MAX_OWN_ENTRIES = 64
 """Maximum number of attempts per pod that are remembered as written by this server.
@@ -81,12 +79,12 @@ class AnnotationReader:
         self._seen: dict[str, _Seen] = {}
         self._own: dict[str, deque[int]] = {}
         self._waiting: deque[_Update | str] = deque()  # A string is the uid of a deleted pod.
-        self._task: asyncio.Task[None] | None = None
+        self._task = PodTask(self._next_job, self._fail, (InputError,), _log)
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing waits to be read."""
-        return self._task is None
+        return self._task.is_idle
 
     # --- on the loop --------------------------------------------------------------------------------------------------
 
@@ -102,8 +100,8 @@ class AnnotationReader:
                     continue
                 # Annotations of a new pod may be older than this server or come from another cluster.
                 self._waiting.append(_Update(new, self._node_names() if isinstance(old, Pod) else ()))
-        if self._waiting and self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._read_all())
+        if self._waiting:
+            self._task.start()
 
     def expect_own(self, uid: str, annotations: Entry) -> None:
         """Remember the newest attempt in annotations that this server is about to write, to ignore it when read."""
@@ -120,26 +118,18 @@ class AnnotationReader:
         self._seen.pop(uid, None)
         self._own.pop(uid, None)
 
-    async def _read_all(self) -> None:
-        try:
-            while self._waiting:
-                update = self._waiting.popleft()
-                if isinstance(update, str):
-                    self.forget(update)
-                    continue
-                key = update.pod.key
-                try:
-                    found = await asyncio.to_thread(self._new_attempts, update)
-                    await asyncio.wrap_future(self._submit(partial(self._add, found)))
-                    self._decisions.annotation_problems.pop(key, None)
-                except InputError as problem:
-                    self._fail(key, str(problem))
-                except Exception as problem:
-                    # A bug in Bayplan; continue with the next pod.
-                    _log.exception("annotations of %s", key)
-                    self._fail(key, f"{type(problem).__name__}: {problem}")
-        finally:
-            self._task = None
+    def _next_job(self) -> Job | None:
+        while self._waiting:
+            update = self._waiting.popleft()
+            if isinstance(update, _Update):
+                return update.pod.key, partial(self._read, update)
+            self.forget(update)
+        return None
+
+    async def _read(self, update: _Update) -> None:
+        found = await asyncio.to_thread(self._new_attempts, update)
+        await asyncio.wrap_future(self._submit(partial(self._add, found)))
+        self._decisions.annotation_problems.pop(update.pod.key, None)
 
     def _add(self, attempts: Sequence[AnnotatedAttempt], scheduler: Scheduler) -> None:
         for attempt in attempts:
@@ -147,10 +137,7 @@ class AnnotationReader:
 
     def _fail(self, key: str, problem: str) -> None:
         _log.warning("the result annotations of pod %s can't be read: %s", key, problem)
-        problems = self._decisions.annotation_problems
-        problems[key] = problem
-        if len(problems) > MAX_PROBLEMS:
-            del problems[next(iter(problems))]
+        store_problem(self._decisions.annotation_problems, key, problem)
 
     # --- on a worker thread -------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from typing import cast
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.messages import Request, Response
 from bayplan.app.annotation_reader import AnnotationReader
+from bayplan.app.pod_task import Job, PodTask, store_problem
 from bayplan.base.errors import InputError, PluginFailure
 from bayplan.engine.decision import Outcome
 from bayplan.formats.result_annotations import Written, write
@@ -46,13 +47,13 @@ class Annotator:
         self, api: Api, decisions: DecisionStore, *, extended: bool, reader: AnnotationReader | None = None
     ) -> None:
         self.extended = extended
-        self.failures: OrderedDict[str, str] = OrderedDict()
+        self.failures: dict[str, str] = {}
         self._api = api
         self._decisions = decisions
         self._reader = reader
         self._written: OrderedDict[str, int] = OrderedDict()
         self._waiting: OrderedDict[str, str] = OrderedDict()
-        self._task: asyncio.Task[None] | None = None
+        self._task = PodTask(self._next_job, self._fail, (InputError, LookupError, PluginFailure), _log)
 
     def take(self, pod: Pod) -> None:
         """Queue a pod whose binding or status was written, if it has a new decision; call on the loop."""
@@ -60,8 +61,7 @@ class Annotator:
         if not numbers or self._written.get(pod.key) == numbers[-1]:
             return
         self._waiting[pod.key] = pod.metadata.uid
-        if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._write_all())
+        self._task.start()
 
     def _own_numbers(self, key: str) -> list[int]:
         """Return the numbers of a pod's decisions, except those of other schedulers."""
@@ -70,22 +70,13 @@ class Annotator:
     @property
     def is_idle(self) -> bool:
         """Whether no write is pending."""
-        return self._task is None
+        return self._task.is_idle
 
-    async def _write_all(self) -> None:
-        try:
-            while self._waiting:
-                key, uid = self._waiting.popitem(last=False)
-                try:
-                    await self._write(key, uid)
-                except (InputError, LookupError, PluginFailure) as problem:
-                    self._fail(key, str(problem))
-                except Exception as problem:
-                    # A bug in Bayplan; continue with the next pod.
-                    _log.exception("annotations of %s", key)
-                    self._fail(key, f"{type(problem).__name__}: {problem}")
-        finally:
-            self._task = None
+    def _next_job(self) -> Job | None:
+        if not self._waiting:
+            return None
+        key, uid = self._waiting.popitem(last=False)
+        return key, partial(self._write, key, uid)
 
     async def _write(self, key: str, uid: str) -> None:
         namespace, _, name = key.partition("/")
@@ -137,6 +128,4 @@ class Annotator:
         return write(results, present, by_interest=partial(nodes_by_interest, decision))
 
     def _fail(self, key: str, problem: str) -> None:
-        self.failures[key] = problem
-        if len(self.failures) > 100:
-            self.failures.popitem(last=False)
+        store_problem(self.failures, key, problem)
