@@ -331,16 +331,16 @@ class TestBugsOfOurs:
     def test_recovery_delays_double_after_repeated_failures(self, monkeypatch: pytest.MonkeyPatch) -> None:
         now = 100.0
         monkeypatch.setattr("bayplan.live.engine_recovery.time.monotonic", lambda: now)
-        recovery, rests = EngineRecovery(), []
+        recovery, rests = EngineRecovery(Clock()), []
         for _ in range(12):
-            recovery.begin(for_ever=False)
+            recovery.rest()
             rests.append(round(recovery.seconds_left(), 1))
             now += recovery.seconds_left()
             recovery.end()
         assert rests[:5] == [0.0, 0.1, 0.2, 0.4, 0.8]
         assert rests[-1] == 30.0
         now += 61
-        recovery.begin(for_ever=False)
+        recovery.rest()
         assert recovery.seconds_left() == 0.0
 
 

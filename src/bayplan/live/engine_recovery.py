@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import NamedTuple
 
+from bayplan.base.clock import Clock
 from bayplan.engine.actions import Action
 from bayplan.engine.queued_pod import QueuedPod
 from bayplan.engine.records import Outcome, Record
@@ -27,13 +28,17 @@ MAX_REST_SECONDS = 30.0
 class EngineRecovery:
     """Counts failures: after the first one the engine is rebuilt immediately, after repeated ones with a growing pause.
 
+    Args:
+        clock: dates the failures.
+
     Attributes:
         failures: the latest failures, oldest first; at most `MAX_FAILURES`.
         is_resting: whether the engine waits to be rebuilt and must not be used.
         is_broken: whether the engine can't be rebuilt.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self.failures: deque[EngineFailure] = deque(maxlen=MAX_FAILURES)
         self.is_resting = False
         self.is_broken = False
@@ -45,20 +50,33 @@ class EngineRecovery:
         """Whether the engine can be used."""
         return not self.is_resting and not self.is_broken
 
-    def note(self, doing: str, problem: Exception, now_ns: int) -> str:
+    def attempt(self, doing: str, work: Callable[[], None]) -> bool:
+        """Call `work`, and record an exception; return whether there was none."""
+        try:
+            work()
+        except Exception as problem:
+            self.note(doing, problem)
+            return False
+        return True
+
+    def note(self, doing: str, problem: Exception) -> str:
         """Record an exception; return its type and message."""
         text = f"{type(problem).__name__}: {problem}"
         whole = "".join(traceback.format_exception(problem))
-        self.failures.append(EngineFailure(doing, text, whole, now_ns))
+        self.failures.append(EngineFailure(doing, text, whole, self._clock.now_ns()))
         return text
 
-    def begin(self, *, for_ever: bool) -> None:
-        """Start the pause before a rebuild, or mark the engine as broken (`for_ever`)."""
+    def rest(self) -> None:
+        """Start the pause before a rebuild."""
         now = time.monotonic()
         self._rests = self._rests + 1 if now < self._until + CALM_SECONDS and self._rests else 1
         seconds = 0.0 if self._rests == 1 else min(MIN_REST_SECONDS * 2 ** (self._rests - 2), MAX_REST_SECONDS)
         self._until = now + seconds
-        self.is_resting, self.is_broken = not for_ever, for_ever
+        self.is_resting = True
+
+    def give_up(self) -> None:
+        """Mark the engine as broken, because nothing can rebuild it."""
+        self.is_broken = True
 
     def end(self) -> None:
         """End the pause and clear `is_broken`. Called before the engine is rebuilt or replaced."""

@@ -95,9 +95,8 @@ class SchedulerThread:
         self._busy_since_ns: int | None = None
         # `next_wakeup_ns` skips instants before its argument, so the due time of the timers is computed in advance.
         self._timer_ns: int | None = None
-        self._recovery = EngineRecovery()
-        self._published_at = 0.0
-        self._is_published = False
+        self._recovery = EngineRecovery(clock)
+        self._published_at, self._is_published = 0.0, False
         self._status = EngineStatus(paused=clock.paused)
         clock.on_change(self._notify)
 
@@ -126,11 +125,8 @@ class SchedulerThread:
             if self._stopping:
                 return
             if not self.run_slice():
-                self._sleep()
-
-    def _sleep(self) -> None:
-        with self._wake:
-            self._wake.wait_for(lambda: self._is_woken, self._seconds_of_rest())
+                with self._wake:
+                    self._wake.wait_for(lambda: self._is_woken, self._seconds_of_rest())
 
     def _seconds_of_rest(self) -> float | None:
         """Return how long to sleep unless woken; None for no limit."""
@@ -345,14 +341,14 @@ class SchedulerThread:
             self._rebuild()
         self._switch_to_successor()
         if recovery.in_order:
-            more = self._guarded("scheduling", self._schedule) is True
+            more = self._schedule()
         else:
             self._end_steps()
         self._is_published = False
         if time.monotonic() - self._published_at > PUBLISH_SECONDS or self._is_alone():
             if recovery.in_order:
                 self._guarded("finishing bindings", self._finish_bindings)
-            self._guarded("publishing the status", self._publish, fatal=False)
+            recovery.attempt("publishing the status", self._publish)
         self._deliver_actions()
         return more or bool(self._inbox)
 
@@ -362,7 +358,7 @@ class SchedulerThread:
     def _deliver_actions(self) -> None:
         """Pass the actions to the host's callback; if it raises, the bindings have failed."""
         actions, self._actions = self._actions, []
-        if actions and self._guarded("handing over actions", lambda: (self._on_actions(actions),), fatal=False) is None:
+        if actions and not self._recovery.attempt("handing over actions", lambda: self._on_actions(actions)):
             for action in actions:
                 if isinstance(action, Bind):
                     self.binding_failed(action.pod, "internal error", generation=self.generation)
@@ -384,14 +380,21 @@ class SchedulerThread:
                 self._actions += self.calls.handle(self._scheduler, old, new, now_ns)
 
     def _schedule(self) -> bool:
-        """Run the timers, then cycles while there are pods; return whether more are ready."""
+        """Run a slice of cycles, or put the pod whose cycle failed into quarantine; return whether more pods are ready."""
         now_ns, scheduler = self.clock.now_ns(), self._scheduler
         try:
-            return self._run_cycles(scheduler, now_ns)
-        finally:
-            self._timer_ns = scheduler.next_wakeup_ns(now_ns)
+            try:
+                return self._run_cycles(scheduler, now_ns)
+            finally:
+                self._timer_ns = scheduler.next_wakeup_ns(now_ns)
+        except Exception as problem:
+            text = self._recovery.note("scheduling", problem)
+            quarantine_unfinished_cycle(scheduler, self._quarantine, text, self.clock.now_ns())
+            self._abandon_scheduler()
+            return False
 
     def _run_cycles(self, scheduler: Scheduler, now_ns: int) -> bool:
+        """Run the timers, then cycles while there are pods; return whether more are ready."""
         clock = self.clock
         if self._timer_ns is not None and self._timer_ns <= now_ns:
             self._actions += scheduler.tick(now_ns)
@@ -455,7 +458,7 @@ class SchedulerThread:
         if self._runner is not None:
             self._runner.forget_incidents()  # They are those of the previous scheduler's plugins.
         # If loading fails, the scheduler is rebuilt immediately without the object that broke it; that attempt decides.
-        if self._guarded("replacing the scheduler", lambda: self._load(successor.scheduler, self._scheduler)) is True:
+        if self._guarded("replacing the scheduler", lambda: self._load(successor.scheduler, self._scheduler)):
             self._answer_replacing(None)
 
     def _answer_replacing(self, problem: EngineBusy | None) -> None:
@@ -463,7 +466,7 @@ class SchedulerThread:
             future = self._replacing.pop()
             future.set_result(None) if problem is None else future.set_exception(problem)
 
-    def _load(self, scheduler: Scheduler, before: Scheduler) -> bool:
+    def _load(self, scheduler: Scheduler, before: Scheduler) -> None:
         """Make a scheduler the current one, and pass it all objects and the attempt numbers of the pods."""
         # Pass on pending actions first: they belong to the generation of the previous scheduler.
         self._deliver_actions()
@@ -472,21 +475,18 @@ class SchedulerThread:
         self._scheduler = scheduler
         self.generation += 1
         refill(scheduler, before, self._mirror, self._quarantine, self.clock.now_ns(), self._actions)
-        return True
 
     # --- bugs of the engine -------------------------------------------------------------------------------------------
 
-    def _guarded(self, doing: str, work: Callable[[], object], *, fatal: bool = True) -> object:
-        """Call `work`; record an exception, and rebuild the scheduler if its state may be inconsistent (`fatal`)."""
-        try:
-            return work()
-        except Exception as problem:
-            text = self._recovery.note(doing, problem, self.clock.now_ns())
-            if fatal:
-                if doing == "scheduling":
-                    quarantine_unfinished_cycle(self._scheduler, self._quarantine, text, self.clock.now_ns())
-                self._recovery.begin(for_ever=self._remake is None)
-            return None
+    def _guarded(self, doing: str, work: Callable[[], None]) -> bool:
+        """Like `EngineRecovery.attempt`, but rebuild the scheduler after an exception: its state may be inconsistent."""
+        succeeded = self._recovery.attempt(doing, work)
+        if not succeeded:
+            self._abandon_scheduler()
+        return succeeded
+
+    def _abandon_scheduler(self) -> None:
+        self._recovery.give_up() if self._remake is None else self._recovery.rest()
 
     def _rebuild(self) -> None:
         """Rebuild the scheduler from the current objects, except those that broke it."""
@@ -494,7 +494,7 @@ class SchedulerThread:
         self._recovery.end()
         if remake is not None:
             problem = None
-            if self._guarded("rebuilding the scheduler", lambda: self._load(remake(), before)) is not True:
+            if not self._guarded("rebuilding the scheduler", lambda: self._load(remake(), before)):
                 text = self._recovery.failures[-1].exception
                 problem = EngineBusy(f"the new scheduler failed on the objects of the cluster: {text}")
             self._answer_replacing(problem)
