@@ -21,6 +21,7 @@ the real one, and counted as not followed otherwise.
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import NamedTuple
 
 import msgspec
@@ -31,6 +32,13 @@ from bayplan.conformance.cases import Json, JsonObject, RecordedCase
 from bayplan.conformance.e2e_runs import comparable_run_parts
 from bayplan.conformance.exchanges import comparable_parts
 from bayplan.conformance.victims import victim_ranks
+
+_COMPARABLE_PARTS = {
+    "api": comparable_parts,
+    "e2e": comparable_run_parts,
+    "annotations": comparable_annotation_parts,
+}
+"""Functions that return the parts of the recorded answer and of Bayplan's, reduced to what is comparable, by kind."""
 
 ABSENT = "<absent>"
 """The value in a difference for a key that only the other side has."""
@@ -106,14 +114,8 @@ def compare(case: RecordedCase, answer: Answer) -> Comparison:
     elif case.kind in SCHEDULED_PODS and not want.get("error"):
         key = SCHEDULED_PODS[case.kind]
         _compare_scheduled(comparison, key, _objects(want.get(key)), _objects(got.get(key)))
-    elif case.kind == "api":
-        for part, theirs, ours in comparable_parts(want, got):
-            comparison.record(part, differ(part, theirs, ours))
-    elif case.kind == "e2e":
-        for part, theirs, ours in comparable_run_parts(want, got):
-            comparison.record(part, differ(part, theirs, ours))
-    elif case.kind == "annotations":
-        for part, theirs, ours in comparable_annotation_parts(want, got):
+    elif case.kind in _COMPARABLE_PARTS:
+        for part, theirs, ours in _COMPARABLE_PARTS[case.kind](want, got):
             comparison.record(part, differ(part, theirs, ours))
     elif case.kind in ("queue", "classic-queue"):
         _compare_steps(comparison, _objects(want.get("steps")), _objects(got.get("steps")))
@@ -142,43 +144,50 @@ def _same(want: Json, got: Json) -> bool:
     )
 
 
-class _Followed:
-    """The entries of a recorded sequence and of Bayplan's, in pairs, up to the first pair after which the states differ.
+class _States(Enum):
+    """How Bayplan's state after an entry of a sequence relates to the recorded one."""
 
-    Args:
-        comparison: counts the recorded entries, and records different lengths.
-        part: the part of the answer that the sequences are.
-        want, got: the sequences.
+    EQUAL = auto()
+    DIFFERENT = auto()
+    UNKNOWN = auto()
 
-    Attributes:
-        is_followed: whether the states are still equal; the user sets it to False if they are not.
+
+def _compare_in_order(
+    comparison: Comparison,
+    part: str,
+    want: list[JsonObject],
+    got: list[JsonObject],
+    compare_entries: Callable[[int, JsonObject, JsonObject], _States],
+) -> None:
+    """Compare a recorded sequence with Bayplan's, and count the recorded entries.
+
+    Entries after a pair with different states count as not followed; those after a pair with unknown states are not counted.
     """
-
-    def __init__(self, comparison: Comparison, part: str, want: list[JsonObject], got: list[JsonObject]) -> None:
-        if len(want) != len(got):
-            comparison.record(part, [Difference(part, "length", len(want), len(got))])
-        self._comparison, self._want, self._got = comparison, want, got
-        self.is_followed = True
-
-    def __iter__(self) -> Iterator[tuple[int, JsonObject, JsonObject]]:
-        for number, left in enumerate(self._want):
-            is_compared = self.is_followed and number < len(self._got)
-            self._comparison.count(FOLLOWED, is_compared)
-            if is_compared:
-                yield number, left, self._got[number]
+    if len(want) != len(got):
+        comparison.record(part, [Difference(part, "length", len(want), len(got))])
+    states = _States.EQUAL
+    for number, left in enumerate(want):
+        is_compared = states is _States.EQUAL and number < len(got)
+        comparison.count(FOLLOWED, is_compared)
+        if is_compared:
+            states = compare_entries(number, left, got[number])
+        if states is _States.UNKNOWN:
+            return
 
 
 def _compare_cycles(comparison: Comparison, case: RecordedCase, want: list[JsonObject], got: list[JsonObject]) -> None:
-    pairs = _Followed(comparison, "cycles", want, got)
-    for number, left, right in pairs:
+    def compare_cycle(number: int, left: JsonObject, right: JsonObject) -> _States:
         found = len(comparison.differences)
         at = f"cycle {number} {left.get('pod', '')}".strip()
         for part in sorted(left.keys() | right.keys()):
             if part in left or not _is_empty(right[part]):
                 _compare_part(comparison, case, part, left.get(part, ABSENT), right.get(part, ABSENT), at)
-        pairs.is_followed = len(comparison.differences) == found or _ends_in_same_state(left, right)
         if _is_ambiguous(left) and not _has_exact_victims(case):
-            return
+            return _States.UNKNOWN
+        agrees = len(comparison.differences) == found
+        return _States.EQUAL if agrees or _ends_in_same_state(left, right) else _States.DIFFERENT
+
+    _compare_in_order(comparison, "cycles", want, got, compare_cycle)
 
 
 def _compare_part(comparison: Comparison, case: RecordedCase, part: str, want: Json, got: Json, at: str) -> None:
@@ -311,15 +320,17 @@ def _compare_scheduled(comparison: Comparison, key: str, want: list[JsonObject],
 
     All later decisions depend on that node.
     """
-    pairs = _Followed(comparison, key, want, got)
-    for number, left, right in pairs:
+
+    def compare_pod(number: int, left: JsonObject, right: JsonObject) -> _States:
         at = f"pod {number} {left.get('pod', '')}".strip()
         for part in sorted((left.keys() | right.keys()) - {"host", "hosts"}):
             comparison.record(part, differ(part, left.get(part, ABSENT), right.get(part, ABSENT)), at=at)
         host, hosts = left.get("host"), right.get("hosts")
         is_right = host in hosts if isinstance(hosts, list) and hosts else host is None
         comparison.record("host", [] if is_right else [Difference("host", "", host, hosts or None)], at=at)
-        pairs.is_followed = host == right.get("host")
+        return _States.EQUAL if host == right.get("host") else _States.DIFFERENT
+
+    _compare_in_order(comparison, key, want, got, compare_pod)
 
 
 def _compare_steps(comparison: Comparison, want: list[JsonObject], got: list[JsonObject]) -> None:
@@ -327,12 +338,16 @@ def _compare_steps(comparison: Comparison, want: list[JsonObject], got: list[Jso
 
     All later operations depend on that state.
     """
-    pairs = _Followed(comparison, "steps", want, got)
-    for number, left, right in pairs:
+
+    def compare_step(number: int, left: JsonObject, right: JsonObject) -> _States:
         theirs, ours = _flat_step(left), _flat_step(right)
+        found = len(comparison.differences)
         for part in sorted(theirs.keys() | ours.keys()):
-            found = differ(part, theirs.get(part, ABSENT), ours.get(part, ABSENT))
-            pairs.is_followed &= comparison.record(part, found, at=f"step {number}")
+            differences = differ(part, theirs.get(part, ABSENT), ours.get(part, ABSENT))
+            comparison.record(part, differences, at=f"step {number}")
+        return _States.EQUAL if len(comparison.differences) == found else _States.DIFFERENT
+
+    _compare_in_order(comparison, "steps", want, got, compare_step)
 
 
 def _flat_step(step: JsonObject) -> JsonObject:
