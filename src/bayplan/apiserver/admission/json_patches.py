@@ -5,7 +5,13 @@ Source of the messages: gopkg.in/evanphx/json-patch.v4, with which kube-apiserve
 
 from __future__ import annotations
 
-from bayplan.apiserver.patches.json_patch import MAX_OPERATIONS, JsonPatchError, json_patch
+from bayplan.apiserver.patches.json_patch import (
+    MAX_OPERATIONS,
+    JsonPatchError,
+    PatchedDocument,
+    PatchLimitError,
+    list_index,
+)
 from bayplan.base.plain_data import Document
 
 _MISSING = "missing value"
@@ -31,29 +37,25 @@ def apply_operations(document: Document, operations: list[Document]) -> Document
     """
     if len(operations) > MAX_OPERATIONS:
         raise PatchProblem(f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}")
-    try:
-        found = json_patch(document, operations)
-    except JsonPatchError as problem:
-        raise _explained(document, operations, problem) from None
+    patched = PatchedDocument(document)
+    for operation in operations:
+        try:
+            patched.apply(operation)
+        except PatchLimitError as problem:
+            raise PatchProblem(str(problem)) from None
+        except JsonPatchError:
+            raise _problem_of(operation, patched.result()) from None
+    found = patched.result()
     if not isinstance(found, dict):
         raise PatchProblem("json: cannot unmarshal into Go value of type map[string]interface {}")
     return found
 
 
-def _explained(document: object, operations: list[Document], problem: JsonPatchError) -> PatchProblem:
-    """Return Go's message for the first operation that cannot be applied."""
-    for operation in operations:
-        try:
-            document = json_patch(document, [operation])
-        except JsonPatchError:
-            name, path = str(operation.get("op")), operation.get("path")
-            if not isinstance(path, str):
-                return PatchProblem(f"{name} operation failed to decode path: operation missing path field: {_MISSING}")
-            return _operation_problem(document, name, path, operation)
-    return PatchProblem(str(problem))
-
-
-def _operation_problem(document: object, name: str, path: str, operation: Document) -> PatchProblem:
+def _problem_of(operation: Document, document: object) -> PatchProblem:
+    """Return Go's message for an operation that cannot be applied to a document."""
+    name, path = str(operation.get("op")), operation.get("path")
+    if not isinstance(path, str):
+        return PatchProblem(f"{name} operation failed to decode path: operation missing path field: {_MISSING}")
     where = path
     if name in ("move", "copy"):
         where = str(operation.get("from") or "")
@@ -85,16 +87,26 @@ def _container(document: object, path: str) -> object:
         key = token.replace("~1", "/").replace("~0", "~")
         if isinstance(document, dict):
             document = document.get(key)
-        elif isinstance(document, list) and key.isdigit() and int(key) < len(document):
-            document = document[int(key)]
+        elif isinstance(document, list) and _has_item(document, key):
+            document = document[list_index(document, key, insert=False)]
         else:
             return None
     return document if isinstance(document, dict | list) else None
 
 
+def _has_item(items: list[object], key: str) -> bool:
+    try:
+        list_index(items, key, insert=False)
+    except JsonPatchError:
+        return False
+    return True
+
+
 def _member_problem(document: object, path: str) -> str:
     container, key = _container(document, path), path.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
     if isinstance(container, list):
+        if _has_item(container, key):
+            return ""
         if key.removeprefix("-").isdigit():
             return f"Unable to access invalid index: {key}: invalid index referenced"
         return f"value was not a proper array index: '{key}': strconv.Atoi: parsing \"{key}\": invalid syntax"

@@ -26,6 +26,10 @@ class JsonPatchError(ValueError):
     """An operation cannot be applied: its path does not exist, its test fails, or it is unknown."""
 
 
+class PatchLimitError(JsonPatchError):
+    """The operations copy or move more than a limit allows."""
+
+
 def merge_patch(document: object, patch: object) -> object:
     """Return a document with a merge patch applied; both stay unchanged.
 
@@ -53,23 +57,13 @@ def _without_nulls(value: object) -> object:
 def json_patch(document: object, operations: list[dict[str, object]]) -> object:
     """Return a document with operations applied in order. The given document does not change.
 
-    As in upstream's library, the keys of each object that an operation opens are sorted; the others keep their order.
-    The library opens the objects on the way to a value, and those that a test compares.
-
     Raises:
         JsonPatchError: an operation cannot be applied, or the operations copy or move too much.
     """
-    work = _Work(msgspec.json.decode(msgspec.json.encode(document)))
+    patched = PatchedDocument(document)
     for operation in operations:
-        perform = _OPERATIONS.get(str(operation.get("op")))
-        if perform is None:
-            raise JsonPatchError(f"unknown operation {operation.get('op')!r}")
-        if not isinstance(operation.get("path"), str):
-            raise JsonPatchError(f"operation {operation.get('op')!r} lacks a path")
-        perform(work, operation)
-    for each in work.opened.values():
-        _sort(each)
-    return msgspec.json.decode(msgspec.json.encode(work.document)) if work.copied_bytes else work.document
+        patched.apply(operation)
+    return patched.result()
 
 
 def check_spelling(document: object, operations: list[dict[str, object]], body: bytes) -> None:
@@ -121,8 +115,14 @@ def _escaped(match: re.Match[bytes]) -> bytes:
     return b"\\\\u0022" if match[1] == b'"' else b"\\\\" + match[1]
 
 
-class _Work:
-    """A document that is being patched, and what the operations have done to it.
+class PatchedDocument:
+    """A document that operations are applied to, and what they have done to it.
+
+    As in upstream's library, the keys of each object that an operation opens are sorted; the others keep their order.
+    The library opens the objects on the way to a value, and those that a test compares.
+
+    Args:
+        document: the document, which stays unchanged.
 
     Attributes:
         document: the patched document.
@@ -134,23 +134,38 @@ class _Work:
     __slots__ = ("copied_bytes", "document", "moved_items", "opened")
 
     def __init__(self, document: object) -> None:
-        self.document = document
+        self.document: object = msgspec.json.decode(msgspec.json.encode(document))
         self.copied_bytes = 0
         self.moved_items = 0
         self.opened: dict[int, dict[str, object]] = {}
-        self.open(document)
+        self.open(self.document)
+
+    def apply(self, operation: dict[str, object]) -> None:
+        """Apply an operation. If it raises JsonPatchError, the document stays as it is."""
+        perform = _OPERATIONS.get(str(operation.get("op")))
+        if perform is None:
+            raise JsonPatchError(f"unknown operation {operation.get('op')!r}")
+        if not isinstance(operation.get("path"), str):
+            raise JsonPatchError(f"operation {operation.get('op')!r} lacks a path")
+        perform(self, operation)
+
+    def result(self) -> object:
+        """Return the document after the operations so far."""
+        for each in self.opened.values():
+            _sort(each)
+        return msgspec.json.decode(msgspec.json.encode(self.document)) if self.copied_bytes else self.document
 
     def copy(self, size: int) -> None:
-        """Add copied bytes of JSON; raise JsonPatchError if the limit is exceeded."""
+        """Add copied bytes of JSON; raise PatchLimitError if the limit is exceeded."""
         self.copied_bytes += size
         if self.copied_bytes > MAX_COPIED_BYTES:
-            raise JsonPatchError(f"copies of {self.copied_bytes} bytes, which is more than {MAX_COPIED_BYTES}")
+            raise PatchLimitError(f"copies of {self.copied_bytes} bytes, which is more than {MAX_COPIED_BYTES}")
 
     def move(self, count: int) -> None:
-        """Add items that an insertion or removal moves; raise JsonPatchError if the limit is exceeded."""
+        """Add items that an insertion or removal moves; raise PatchLimitError if the limit is exceeded."""
         self.moved_items += count
         if self.moved_items > MAX_MOVED_ITEMS:
-            raise JsonPatchError(f"insertions and removals that move more than {MAX_MOVED_ITEMS} items of lists")
+            raise PatchLimitError(f"insertions and removals that move more than {MAX_MOVED_ITEMS} items of lists")
 
     def open(self, value: object) -> None:
         """Record that an operation opens a value."""
@@ -190,15 +205,15 @@ def _sort(value: dict[str, object]) -> None:
     value.update(items)
 
 
-def _add(work: _Work, operation: dict[str, object]) -> None:
+def _add(work: PatchedDocument, operation: dict[str, object]) -> None:
     _put(work, operation["path"], operation.get("value"))
 
 
-def _remove(work: _Work, operation: dict[str, object]) -> None:
+def _remove(work: PatchedDocument, operation: dict[str, object]) -> None:
     _take(work, operation["path"])
 
 
-def _replace(work: _Work, operation: dict[str, object]) -> None:
+def _replace(work: PatchedDocument, operation: dict[str, object]) -> None:
     value = operation.get("value")
     if not operation["path"]:
         # Only a replacement and a test may name the whole document.
@@ -209,17 +224,22 @@ def _replace(work: _Work, operation: dict[str, object]) -> None:
         return
     parent, name = work.target(operation["path"])
     if isinstance(parent, list):
-        parent[_index(parent, name, insert=False)] = value
+        parent[list_index(parent, name, insert=False)] = value
     else:
         # A member of an object need not exist: upstream's library only reports missing items of lists.
         _set_member(parent, name, value)
 
 
-def _move(work: _Work, operation: dict[str, object]) -> None:
-    _put(work, operation["path"], _take(work, operation.get("from")))
+def _move(work: PatchedDocument, operation: dict[str, object]) -> None:
+    value = _take(work, operation.get("from"))
+    try:
+        _put(work, operation["path"], value)
+    except JsonPatchError:
+        _put(work, operation.get("from"), value)
+        raise
 
 
-def _copy(work: _Work, operation: dict[str, object]) -> None:
+def _copy(work: PatchedDocument, operation: dict[str, object]) -> None:
     value = _child_or_null(*work.target(operation.get("from")))
     # The destination is opened before the copy is encoded.
     work.target(operation["path"])
@@ -230,14 +250,14 @@ def _copy(work: _Work, operation: dict[str, object]) -> None:
     _put(work, operation["path"], msgspec.Raw(text))
 
 
-def _test(work: _Work, operation: dict[str, object]) -> None:
+def _test(work: PatchedDocument, operation: dict[str, object]) -> None:
     path = operation["path"]
     found = _child_or_null(*work.target(path)) if path else work.document
     if not _same(found, operation.get("value"), work):
         raise JsonPatchError(f"testing value {path} failed")
 
 
-_OPERATIONS: dict[str, Callable[[_Work, dict[str, object]], None]] = {
+_OPERATIONS: dict[str, Callable[[PatchedDocument, dict[str, object]], None]] = {
     "add": _add,
     "remove": _remove,
     "replace": _replace,
@@ -247,7 +267,12 @@ _OPERATIONS: dict[str, Callable[[_Work, dict[str, object]], None]] = {
 }
 
 
-def _index(items: list[object], token: str, *, insert: bool) -> int:
+def list_index(items: list[object], token: str, *, insert: bool) -> int:
+    """Return the index that a token of a pointer means: that of an item, or of a new one (`insert`).
+
+    Raises:
+        JsonPatchError: the token is not an index, or there is no such item.
+    """
     if token == "-" and insert:
         return len(items)
     if not _INDEX.fullmatch(token):
@@ -264,7 +289,7 @@ def _index(items: list[object], token: str, *, insert: bool) -> int:
 def _child(parent: object, token: str) -> object:
     """Return a member of an object or an item of a list."""
     if isinstance(parent, list):
-        return _item(parent, _index(parent, token, insert=False))
+        return _item(parent, list_index(parent, token, insert=False))
     if isinstance(parent, dict) and token in parent:
         return _member(parent, token)
     raise JsonPatchError(f"no member {token!r}")
@@ -291,7 +316,7 @@ def _item(parent: list[object], index: int) -> object:
     return found
 
 
-def _same(found: object, wanted: object, work: _Work) -> bool:
+def _same(found: object, wanted: object, work: PatchedDocument) -> bool:
     """Return whether two values are equal as JSON text, where true and 1.0 differ from 1. The found objects are opened."""
     if isinstance(found, dict) and isinstance(wanted, dict):
         work.open(found)
@@ -305,11 +330,11 @@ def _same(found: object, wanted: object, work: _Work) -> bool:
     return found == wanted and type(found) is type(wanted)
 
 
-def _put(work: _Work, pointer: object, value: object) -> None:
+def _put(work: PatchedDocument, pointer: object, value: object) -> None:
     """Set a member of an object, or insert an item into a list."""
     parent, name = work.target(pointer)
     if isinstance(parent, list):
-        index = _index(parent, name, insert=True)
+        index = list_index(parent, name, insert=True)
         work.move(len(parent) - index)
         parent.insert(index, value)
     else:
@@ -322,12 +347,12 @@ def _set_member(parent: object, name: str, value: object) -> None:
     parent[name] = value
 
 
-def _take(work: _Work, pointer: object) -> object:
+def _take(work: PatchedDocument, pointer: object) -> object:
     """Remove a member of an object or an item of a list, and return it."""
     parent, name = work.target(pointer)
     value = _child(parent, name)
     if isinstance(parent, list):
-        index = _index(parent, name, insert=False)
+        index = list_index(parent, name, insert=False)
         work.move(len(parent) - index)
         del parent[index]
     elif isinstance(parent, dict):
