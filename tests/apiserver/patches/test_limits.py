@@ -55,7 +55,7 @@ def test_copied_bytes_of_a_json_patch_are_limited() -> None:
     copy: Document = {"op": "copy", "from": "/a", "path": "/b"}
     quarter = "x" * (MAX_COPIED_BYTES // 4 - 2)
     assert json_patch({"a": quarter}, [copy] * 4) == {"a": quarter, "b": quarter}
-    with pytest.raises(JsonPatchError, match="copies of"):
+    with pytest.raises(JsonPatchError, match="exceeding the limit"):
         json_patch({"a": quarter}, [copy] * 5)
 
 
@@ -83,7 +83,7 @@ def test_repeated_insertions_into_a_long_list_are_refused() -> None:
 
 @pytest.mark.parametrize("index", ["1_0", "٣", "9" * 5000, " 1", ""])
 def test_invalid_list_indexes_are_refused(index: str) -> None:
-    with pytest.raises(JsonPatchError, match=r"not an index|no item"):
+    with pytest.raises(JsonPatchError, match="missing key"):
         json_patch({"a": list(range(20))}, [{"op": "replace", "path": f"/a/{index}", "value": 1}])
 
 

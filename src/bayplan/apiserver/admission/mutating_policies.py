@@ -10,7 +10,6 @@ from typing import NamedTuple, cast
 
 from bayplan.apiserver.admission.attributes import Attributes, Match, ObjectLister
 from bayplan.apiserver.admission.conditions import Conditions, MatchProblem, compile_conditions
-from bayplan.apiserver.admission.json_patches import PatchProblem, apply_operations
 from bayplan.apiserver.admission.params import Misconfigured, applying_bindings, bound_policies, name_of
 from bayplan.apiserver.admission.reinvocation import Reinvocation
 from bayplan.apiserver.admission.requests import admission_values
@@ -31,6 +30,7 @@ from bayplan.apiserver.model.expressions import (
     compile_expression,
     plain_value,
 )
+from bayplan.apiserver.patches.json_patch import JsonPatchError, PatchTestError, patch_object
 from bayplan.base.plain_data import Document, part, parts
 from bayplan.cel.problems import RunProblem
 from bayplan.cel.records import Message
@@ -228,10 +228,10 @@ def _apply_mutation(mutation: Mutation, invocation: Invocation, attributes: Attr
 def _json_patched(current: Document, value: object) -> Document:
     operations = [_operation(each) for each in value] if isinstance(value, list) else []
     try:
-        return apply_operations(current, operations)
-    except PatchProblem as problem:
-        if problem.is_test:
-            return current
+        return patch_object(current, operations)
+    except PatchTestError:
+        return current
+    except JsonPatchError as problem:
         raise MutationProblem(f"JSON Patch: {problem}") from None
 
 

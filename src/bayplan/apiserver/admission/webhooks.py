@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 from bayplan.apiserver.admission.attributes import Attributes, Match, ObjectLister
 from bayplan.apiserver.admission.conditions import Conditions, MatchProblem, compile_conditions
-from bayplan.apiserver.admission.json_patches import PatchProblem, apply_operations
 from bayplan.apiserver.admission.matching import in_namespaces, is_selected, match_rules
 from bayplan.apiserver.admission.outgoing import Answer, Call, CallProblem, Outgoing
 from bayplan.apiserver.admission.params import name_of
@@ -26,6 +25,7 @@ from bayplan.apiserver.admission.targets import Place, service_endpoint
 from bayplan.apiserver.codec.bodies import BodyError, parse_json
 from bayplan.apiserver.model.errors import ApiError, bad_request, forbidden, internal_error
 from bayplan.apiserver.model.expressions import Scope
+from bayplan.apiserver.patches.json_patch import JsonPatchError, patch_object
 from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.selectors import quote
 
@@ -340,8 +340,8 @@ def _change(hook: Webhook, match: Match, attributes: Attributes, outgoing: Outgo
         text = f"admission webhook {quote(hook.name)} attempted to modify the object, which is not supported for this operation"
         raise internal_error(text)
     try:
-        attributes.replace_object(match, apply_operations(current, operations))
-    except PatchProblem as problem:
+        attributes.replace_object(match, patch_object(current, operations))
+    except JsonPatchError as problem:
         raise internal_error(str(problem)) from None
 
 
