@@ -8,7 +8,8 @@ from bayplan.answers.answer_text import addition_text
 from bayplan.answers.node_addition import nodes_to_add
 from bayplan.answers.node_groups import REGION, ZONE
 from bayplan.answers.node_removal import nodes_to_remove
-from bayplan.answers.node_shapes import parse_prices, parse_shape, price_in, shapes_of
+from bayplan.answers.node_shapes import parse_shape, shapes_of
+from bayplan.answers.prices import parse_prices, price_in
 from bayplan.base.errors import InputError
 from bayplan.objects.node import Node
 from bayplan.objects.node_prices import PRICE

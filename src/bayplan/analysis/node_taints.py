@@ -1,9 +1,11 @@
-"""The taints that keep a pod away from nodes."""
+"""The taints of nodes: those that keep a pod away, those that mark an unhealthy node, and how a user writes one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from bayplan.analysis.units import format_choice
+from bayplan.base.errors import InputError
 from bayplan.objects.node import Node, Taint
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import Amounts, node_amounts
@@ -12,6 +14,13 @@ from bayplan.objects.selectors import REJECTING_EFFECTS, compile_required_node_a
 CONDITION = "node.kubernetes.io/"
 """Prefix of taints that Kubernetes adds for a condition of the node, or for its cordon."""
 
+CONDITION_PREFIXES = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+"""Prefixes of taints that mark a node as unhealthy or not ready yet."""
+
+LEAVING_TAINTS = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption")
+"""Keys of taints on nodes that an autoscaler is about to remove."""
+
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _CONDITIONS = {
     "unschedulable": "cordoned",
     "memory-pressure": "short of memory",
@@ -86,3 +95,22 @@ def taint_text(taint: Taint) -> str:
     """Return a taint in the notation of kubectl: ``key=value:effect``."""
     value = f"={taint.value}" if taint.value else ""
     return f"{taint.key}{value}:{taint.effect}"
+
+
+def is_condition_taint(taint: Taint) -> bool:
+    """Return whether a taint marks a node as unhealthy, not ready or about to be removed. Pods should not tolerate these."""
+    return taint.key.startswith(CONDITION_PREFIXES) or taint.key in LEAVING_TAINTS
+
+
+def parse_taint(text: str) -> Taint:
+    """Parse a taint in kubectl's notation: ``key=value:Effect`` or ``key:Effect``.
+
+    Raises:
+        InputError: the text is not a taint.
+    """
+    rest, colon, effect = text.rpartition(":")
+    key, _, value = rest.partition("=")
+    if not colon or not key or effect not in _EFFECTS:
+        wanted = f"key=value:Effect or key:Effect with {format_choice(_EFFECTS)}"
+        raise InputError("taint", got=repr(text), wanted=wanted, hint="dedicated=batch:NoSchedule")
+    return Taint(key=key, value=value, effect=effect)

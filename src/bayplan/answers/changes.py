@@ -13,12 +13,14 @@ from itertools import chain
 import msgspec
 from msgspec.structs import replace
 
+from bayplan.analysis.node_taints import parse_taint
 from bayplan.answers.copies import Template, admission_of, check_has_replicas, quota_namespaces, replacement
+from bayplan.answers.daemon_pods import daemon_models
 from bayplan.answers.displaced_pods import is_recreated_elsewhere
 from bayplan.answers.drain_rules import uncordoned
 from bayplan.answers.node_amounts import check_node_amount
 from bayplan.answers.node_groups import ZONE
-from bayplan.answers.node_shapes import daemon_models, parse_shape, parse_taint
+from bayplan.answers.node_shapes import parse_shape
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.trial import Trial
 from bayplan.answers.workloads import KINDS, Found, find_workload

@@ -10,13 +10,12 @@ from bayplan.analysis.explain import BEST_NODES, explain
 from bayplan.analysis.explanation import Attempt, AttemptDetail, Explanation, NodeDetail, PluginVerdict, Remedy
 from bayplan.analysis.filter_matrix import LOAD, filter_matrix
 from bayplan.analysis.node_names import unknown_node
-from bayplan.analysis.node_taints import untolerated_taints
+from bayplan.analysis.node_taints import LEAVING_TAINTS, is_condition_taint, untolerated_taints
 from bayplan.analysis.units import format_list
 from bayplan.answers.current_source import CurrentSource
 from bayplan.answers.displaced_pods import MIRROR
 from bayplan.answers.drain_rules import CORDON_TAINT
 from bayplan.answers.move_steps import move_steps
-from bayplan.answers.node_shapes import LEAVING_TAINTS, is_condition_taint
 from bayplan.answers.node_steps import node_steps
 from bayplan.answers.pod_diagnosis import PodDiagnosis, diagnose_pod
 from bayplan.answers.pod_steps import pod_steps

@@ -19,9 +19,10 @@ from msgspec.structs import replace
 from bayplan.analysis.rows import Rows
 from bayplan.answers.bounds import packed_addition_bound
 from bayplan.answers.copies import Template, replacement
+from bayplan.answers.daemon_pods import daemon_models
 from bayplan.answers.node_groups import ZONE
 from bayplan.answers.node_sets import Outcome, cheaper_sets
-from bayplan.answers.node_shapes import NodeShape, daemon_models, place_labels
+from bayplan.answers.node_shapes import NodeShape, place_labels
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.trial import Trial
 from bayplan.answers.workloads import find_workload

@@ -8,19 +8,20 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from bayplan.analysis.node_taints import untolerated_taints
-from bayplan.analysis.units import format_amount, format_choice
+from bayplan.analysis.node_taints import is_condition_taint, parse_taint
+from bayplan.analysis.units import format_amount
+from bayplan.answers.daemon_pods import with_daemons
 from bayplan.answers.node_amounts import check_node_amount
 from bayplan.answers.node_groups import INSTANCE_TYPE, REGION, ZONE, describes_place, group_of
+from bayplan.answers.prices import equal_price, parse_number
 from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
 from bayplan.objects.meta import KubernetesObject, ObjectMeta, ResourceList
 from bayplan.objects.node import Node, NodeSpec, NodeStatus, Taint
-from bayplan.objects.node_prices import PRICE, price_of
-from bayplan.objects.pod import Pod, PodStatus
-from bayplan.objects.requests import accounted_requests, node_amounts
+from bayplan.objects.node_prices import PRICE
+from bayplan.objects.pod import Pod
+from bayplan.objects.requests import node_amounts
 from bayplan.objects.resource import ResourceSlice
-from bayplan.objects.selectors import compile_required_node_affinity
 from bayplan.objects.storage import CSINode
 from bayplan.state.cluster_state import ClusterState
 
@@ -32,23 +33,8 @@ OWN_LABELS = (HOSTNAME, "alpha.eksctl.io/instance-id", "topology.ebs.csi.aws.com
 PLATFORM_LABELS = ("kubernetes.io/os", "kubernetes.io/arch", "beta.kubernetes.io/os", "beta.kubernetes.io/arch")
 """Labels that the kubelet sets for the operating system and architecture."""
 
-CONDITION_PREFIXES = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
-"""Prefixes of taints that mark a node as unhealthy or not ready yet."""
-
-LEAVING_TAINTS = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption")
-"""Keys of taints on nodes that an autoscaler is about to remove."""
-
 DEFAULT_PODS = "110"
 """The number of pods that a kubelet allows by default (maxPods)."""
-
-_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_CORE = 1000
-_GIB = 1 << 30
-
-
-def is_condition_taint(taint: Taint) -> bool:
-    """Return whether a taint marks a node as unhealthy, not ready or about to be removed. Pods should not tolerate these."""
-    return taint.key.startswith(CONDITION_PREFIXES) or taint.key in LEAVING_TAINTS
 
 
 class NodeShape(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,77 +129,7 @@ class NodeShape(msgspec.Struct, frozen=True, kw_only=True):
         return (*found, *with_daemons(self.node(name), daemons))
 
 
-# --- DaemonSets -------------------------------------------------------------------------------------------------------
-
-
-def daemon_models(state: ClusterState) -> list[Pod]:
-    """Return one pod of each DaemonSet, as a model for its pods on new nodes."""
-    found: dict[tuple[str, str], Pod] = {}
-    for info in state.pods.values():
-        owner = info.pod.metadata.controller() if info.pod.metadata.owner_references else None
-        if owner is not None and owner.kind == "DaemonSet":
-            found.setdefault((info.pod.metadata.namespace, owner.name), info.pod)
-    return list(found.values())
-
-
-def daemon_on(daemon: Pod, node: Node) -> Pod | None:
-    """Return the pod of a DaemonSet on a new node; None if the DaemonSet does not run on this node."""
-    spec = daemon.spec
-    affinity = spec.affinity
-    if affinity is not None and affinity.node_affinity is not None:
-        # The controller adds a term that selects the pod's node by name. Remove it: the pods differ in nothing else.
-        of_node = affinity.node_affinity
-        required = of_node.required_during_scheduling_ignored_during_execution
-        if required is not None:
-            terms = tuple(replace(term, match_fields=()) for term in required.node_selector_terms)
-            kept = tuple(term for term in terms if term.match_expressions)
-            found = replace(required, node_selector_terms=kept) if kept else None
-            of_node = replace(of_node, required_during_scheduling_ignored_during_execution=found)
-            spec = replace(spec, affinity=replace(affinity, node_affinity=of_node))
-    pod = replace(daemon, spec=replace(spec, node_name=""))
-    if not compile_required_node_affinity(pod).matches(node.metadata.labels, node.metadata.name):
-        return None
-    if untolerated_taints(pod, node):
-        return None
-    name = f"{daemon.metadata.name[:40]}-{node.metadata.name}"
-    metadata = replace(daemon.metadata, name=name, uid=f"{daemon.metadata.uid}-on-{name}", resource_version="")
-    spec = replace(pod.spec, node_name=node.metadata.name)
-    return replace(pod, metadata=metadata, spec=spec, status=PodStatus(phase="Running"))
-
-
-def with_daemons(node: Node, daemons: Iterable[Pod]) -> list[KubernetesObject]:
-    """Return a new node and the pods of DaemonSets that fit on it.
-
-    Args:
-        node: the new node, with its name.
-        daemons: see `daemon_models`.
-    """
-    found: list[KubernetesObject] = [node]
-    free = node_amounts(node.status.allocatable)
-    for daemon in daemons:
-        pod = daemon_on(daemon, node)
-        if pod is None:
-            continue
-        wanted = {**accounted_requests(pod).requests, "pods": 1}
-        if all(amount <= free.get(name, 0) for name, amount in wanted.items() if amount):
-            free |= {name: free.get(name, 0) - amount for name, amount in wanted.items()}
-            found.append(pod)
-    return found
-
-
 # --- the shapes of a cluster, or of a catalogue -----------------------------------------------------------------------
-
-
-def size_price(node: Node) -> float:
-    """Return a price by size: 1 for each core, 1 for each 8 GiB of memory, and 10 for each device."""
-    amounts = node_amounts(node.status.allocatable)
-    price = amounts.get("cpu", 0) / _CORE + amounts.get("memory", 0) / (8 * _GIB)
-    return price + 10.0 * sum(amount for name, amount in amounts.items() if "/" in name and amount < 1000)
-
-
-def equal_price(node: Node) -> float:
-    """Return 1 for every node, for answers without prices."""
-    return 1.0
 
 
 def shape_of(node: Node, price: Callable[[Node], float] = equal_price) -> NodeShape:
@@ -223,7 +139,9 @@ def shape_of(node: Node, price: Callable[[Node], float] = equal_price) -> NodeSh
     """
     text = node.metadata.annotations.get(PRICE)
     name = node.metadata.name
-    return NodeShape(name=name, template=node, like=name, price=price(node) if text is None else _number(PRICE, text))
+    return NodeShape(
+        name=name, template=node, like=name, price=price(node) if text is None else parse_number(PRICE, text)
+    )
 
 
 def shapes_of(state: ClusterState, price: Callable[[Node], float] = equal_price) -> list[NodeShape]:
@@ -339,9 +257,9 @@ def parse_shape(
         elif key == "name":
             name = value
         elif key == "price":
-            price = _number(key, value)
+            price = parse_number(key, value)
         elif key == "most":
-            most = int(_number(key, value))
+            most = int(parse_number(key, value))
         elif key == "zone":
             labels[ZONE] = value
         elif key.startswith("label."):
@@ -424,68 +342,3 @@ def _like(name: str, state: ClusterState | None) -> NodeShape:
         )
     slices = tuple(each for each in state.catalog.all(ResourceSlice) if each.spec.node_name == name)
     return replace(shape_of(node), name=f"like {name}", csi=state.catalog.get(CSINode, name), slices=slices)
-
-
-def parse_prices(texts: Sequence[str]) -> dict[str, float]:
-    """Parse prices by name, e.g. ``m5.large=0.096``.
-
-    Raises:
-        InputError: a price can't be parsed.
-    """
-    found = {}
-    for text in texts:
-        name, equals, value = text.rpartition("=")
-        if not equals or not name:
-            raise InputError("price", got=repr(text), wanted="NAME=PRICE", hint="m5.large=0.096")
-        found[name] = _number("price", value)
-    return found
-
-
-def check_prices(prices: Mapping[str, float], nodes: Iterable[Node], *, what: str) -> None:
-    """Check that each price is that of a node, or of the instance type or pool of a node.
-
-    `what`: the option or argument, for errors.
-
-    Raises:
-        InputError: no node has one of the names.
-    """
-    known = {name: None for node in nodes for name in _priced_names(node) if name}
-    for name in prices:
-        if name not in known:
-            close = near_name(name, known)
-            hint = f"'{close}'" if close else ""
-            raise InputError(what, got=repr(name), wanted="an instance type, pool or node of the cluster", hint=hint)
-
-
-def price_in(prices: Mapping[str, float], node: Node) -> float | None:
-    """Return the price of a node by its name, instance type or pool, or else by its annotation; None if none is given."""
-    return next((prices[name] for name in _priced_names(node) if name in prices), price_of(node))
-
-
-def _priced_names(node: Node) -> tuple[str, str, str]:
-    labels = node.metadata.labels
-    return (node.metadata.name, labels.get(INSTANCE_TYPE, ""), group_of(labels).pool)
-
-
-def parse_taint(text: str) -> Taint:
-    """Parse a taint in kubectl's notation: ``key=value:Effect`` or ``key:Effect``.
-
-    Raises:
-        InputError: the text is not a taint.
-    """
-    rest, colon, effect = text.rpartition(":")
-    key, _, value = rest.partition("=")
-    if not colon or not key or effect not in _EFFECTS:
-        wanted = f"key=value:Effect or key:Effect with {format_choice(_EFFECTS)}"
-        raise InputError("taint", got=repr(text), wanted=wanted, hint="dedicated=batch:NoSchedule")
-    return Taint(key=key, value=value, effect=effect)
-
-
-def _number(key: str, value: str) -> float:
-    try:
-        number = float(value)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number < 1e12:
-        raise InputError(key, got=repr(value), wanted="a number of at least 0")
-    return number

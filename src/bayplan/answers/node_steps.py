@@ -9,10 +9,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from bayplan.analysis.filter_matrix import CORDON, NODE_AFFINITY, TAINTS
-from bayplan.analysis.node_taints import untolerated_taints
+from bayplan.analysis.node_taints import is_condition_taint, untolerated_taints
 from bayplan.answers.drain_rules import CORDON_TAINT, uncordoned
 from bayplan.answers.node_groups import describes_node
-from bayplan.answers.node_shapes import NodeShape, is_condition_taint
+from bayplan.answers.node_shapes import NodeShape
 from bayplan.answers.pod_diagnosis import PodDiagnosis
 from bayplan.answers.shape_catalogue import ShapeCatalogue, labels_named_by
 from bayplan.answers.steps import Step, StepKind

@@ -9,7 +9,13 @@ import numpy as np
 from msgspec.structs import replace
 
 from bayplan.analysis.filter_matrix import FIT, GATES, NODE_AFFINITY, TAINTS
-from bayplan.analysis.node_taints import reserving_taints, taint_text, taints_of_selected, untolerated_taints
+from bayplan.analysis.node_taints import (
+    is_condition_taint,
+    reserving_taints,
+    taint_text,
+    taints_of_selected,
+    untolerated_taints,
+)
 from bayplan.analysis.scheduler_surroundings import nominated_amounts
 from bayplan.analysis.units import format_amount, format_list
 from bayplan.answers.affinity_steps import (
@@ -19,7 +25,6 @@ from bayplan.answers.affinity_steps import (
     without_node_affinity,
 )
 from bayplan.answers.missing_steps import missing_steps
-from bayplan.answers.node_shapes import is_condition_taint
 from bayplan.answers.pod_diagnosis import PodDiagnosis
 from bayplan.answers.spread_steps import counted_domains
 from bayplan.answers.steps import DROPPED, Step, StepKind, relaxation, with_spec

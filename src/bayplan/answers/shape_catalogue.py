@@ -7,20 +7,13 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
-from bayplan.analysis.node_taints import untolerated_taints
+from bayplan.analysis.node_taints import is_condition_taint, untolerated_taints
 from bayplan.analysis.units import format_amount
 from bayplan.analysis.volume_places import bound_volumes, volume_labels
+from bayplan.answers.daemon_pods import daemon_models, daemon_on
 from bayplan.answers.node_groups import INSTANCE_TYPE, POOL_LABELS, describes_place
-from bayplan.answers.node_shapes import (
-    HOSTNAME,
-    NodeShape,
-    daemon_models,
-    daemon_on,
-    is_condition_taint,
-    shape_of,
-    shapes_of,
-    size_price,
-)
+from bayplan.answers.node_shapes import HOSTNAME, NodeShape, shape_of, shapes_of
+from bayplan.answers.prices import size_price
 from bayplan.answers.trial import Trial
 from bayplan.objects.affinity import NodeSelectorTerm
 from bayplan.objects.meta import KubernetesObject, ObjectMeta, ResourceList

@@ -8,7 +8,7 @@ from numbers import Real
 from typing import Any
 
 from bayplan.answers.changes import CHANGES, Change, missing_change
-from bayplan.answers.node_shapes import check_prices, price_in
+from bayplan.answers.prices import check_prices, price_in
 from bayplan.answers.what_if import Reschedule
 from bayplan.app.question_clusters import CONFIGURATION_CHANGES, is_configuration_change, read_change
 from bayplan.base.errors import InputError

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from bayplan.answers.node_shapes import daemon_models, with_daemons
+from bayplan.answers.daemon_pods import daemon_models, with_daemons
 from bayplan.answers.question_cluster import QuestionCluster, SchedulerFactory
 from bayplan.answers.trial import Trial
 from bayplan.autoscaling.configuration import AutoscalerConfiguration, NodeGroup, node_of

@@ -17,10 +17,10 @@ from contextlib import suppress
 import msgspec
 from msgspec.structs import replace
 
+from bayplan.answers.daemon_pods import daemon_models, with_daemons
 from bayplan.answers.displaced_pods import is_recreated_elsewhere
 from bayplan.answers.drain_rules import Budgets, Disruptions
 from bayplan.answers.node_removal import drain
-from bayplan.answers.node_shapes import daemon_models, with_daemons
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.autoscaling.configuration import AutoscalerConfiguration, Disruption, NodeGroup, Reason, node_of
 from bayplan.autoscaling.scale_down import pods_by_node

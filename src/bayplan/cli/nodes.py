@@ -14,16 +14,8 @@ from bayplan.answers.changes import select_names
 from bayplan.answers.drain_rules import DrainOptions
 from bayplan.answers.node_addition import nodes_to_add
 from bayplan.answers.node_removal import nodes_to_remove
-from bayplan.answers.node_shapes import (
-    NodeShape,
-    check_prices,
-    equal_price,
-    parse_prices,
-    parse_shape,
-    price_in,
-    shape_of,
-    shapes_of,
-)
+from bayplan.answers.node_shapes import NodeShape, parse_shape, shape_of, shapes_of
+from bayplan.answers.prices import check_prices, equal_price, parse_prices, price_in
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.base.errors import InputError
 from bayplan.cli.option_groups import with_groups
