@@ -82,18 +82,6 @@ class WithMethod(Filters):
         return Reads.NODES
 
 
-@pytest.mark.parametrize(
-    ("plugin", "want"),
-    [
-        pytest.param(WithoutHandle, r"expected __init__\(self, arguments, handle\), got __init__", id="a constructor"),
-        pytest.param(WithMethod, "expected reads of the type bayplan.Reads", id="a method for an attribute"),
-    ],
-)
-def test_a_class_that_could_not_be_used_is_refused(plugin: type[Filters], want: str) -> None:
-    with pytest.raises(PluginError, match=want):
-        Registry({}).with_plugins(plugin)
-
-
 def test_a_constructor_without_a_signature_and_computed_reads_are_accepted() -> None:
     class Extension(Filters):
         __init__ = max  # A builtin without a signature, as extension modules have them.
@@ -131,9 +119,11 @@ class Misspelt(PerNodePlugin):
             r"expected a method filter_node\(\) or .*, got filternode\(\); try filter_node\(\)$",
             id="a per-node plugin with a misspelt method",
         ),
+        pytest.param(WithoutHandle, r"expected __init__\(self, arguments, handle\), got __init__", id="a constructor"),
+        pytest.param(WithMethod, "expected reads of the type bayplan.Reads", id="a method for an attribute"),
     ],
 )
-def test_a_plugin_without_extension_points_is_refused(plugin: type[Plugin[Any]], want: str) -> None:
+def test_an_unusable_plugin_class_is_refused(plugin: type[Plugin[Any]], want: str) -> None:
     with pytest.raises(PluginError, match=want):
         Registry({}).with_plugins(plugin)
 
