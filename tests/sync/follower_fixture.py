@@ -166,7 +166,7 @@ class FollowerFixture:
             for ref, known in [row for row in self._told_here.items() if row[0].plural == plural]:
                 if ref not in found or part(found[ref], "metadata")["uid"] != part(known, "metadata")["uid"]:
                     del self._told_here[ref]
-                    self.follower.local_changed(plural, known, deleted=True)
+                    self.follower.local_deleted(plural, known)
             for ref, document in found.items():
                 if self._told_here.get(ref) != document:
                     self._told_here[ref] = document
@@ -190,7 +190,7 @@ class FollowerFixture:
         if merged:
             pending = list({ref: event for event in pending for ref in [event[0]]}.values())
         for ref, document, deleted in pending:
-            self.follower.source_changed(ref.plural, document, deleted=deleted)
+            (self.follower.source_deleted if deleted else self.follower.source_changed)(ref.plural, document)
 
     def deliver_local_events(self) -> None:
         """Deliver the target's events to the follower."""
@@ -199,9 +199,10 @@ class FollowerFixture:
                 document = msgspec.json.decode(write.new.raw)
                 if write.type == "DELETED":
                     self._told_here.pop(ref_of(plural, document), None)
+                    self.follower.local_deleted(plural, document)
                 else:
                     self._told_here[ref_of(plural, document)] = document
-                self.follower.local_changed(plural, document, deleted=write.type == "DELETED")
+                    self.follower.local_changed(plural, document)
         self._seen_here = self.here.backend.store.revision
 
     def begin_writes(self) -> None:

@@ -125,7 +125,7 @@ def test_a_late_deletion_event_does_not_delete_the_successor() -> None:
     fixture.remove("pods", "web")
     fixture.put("pods", pod("web"))
     fixture.follow(merged=True)
-    fixture.follower.source_changed("pods", before, deleted=True)
+    fixture.follower.source_deleted("pods", before)
     fixture.work()
     assert fixture.here.get("pods", "web") is not None
 

@@ -141,8 +141,10 @@ def _report(follower: Follower, write: SyncWrite, outcome: _Outcome) -> Unfinish
     elif outcome.outcome == "refused" and "status" in (write.document or {}):
         # Maybe only the status was refused; single requests would still create the object.
         return UnfinishedWrite(write, None)
+    elif outcome.outcome != "created" and outcome.code == _CONFLICT:
+        follower.conflicted(write)
     elif outcome.outcome != "created":
-        follower.failed(write, outcome.message, retry=outcome.code == _CONFLICT)
+        follower.failed(write, outcome.message)
     elif _is_complete(follower, write, outcome.object):
         follower.done(write, outcome.uid, int(outcome.resource_version))
     else:

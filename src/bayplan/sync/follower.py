@@ -124,15 +124,14 @@ class Follower:
             for ref in [ref for ref in self._local if ref not in self._source]:
                 self._mark_dirty(ref)
 
-    def source_changed(self, plural: str, document: Document, *, deleted: bool = False) -> None:
-        """Record an added or changed object of the source, or drop a deleted object.
+    def source_changed(self, plural: str, document: Document) -> None:
+        """Record an added or changed object of the source."""
+        self._add(ref_of(plural, document), document, initial=False)
 
-        The deletion of an earlier object with this name is ignored.
-        """
+    def source_deleted(self, plural: str, document: Document) -> None:
+        """Drop a deleted object of the source; the deletion of an earlier object with this name is ignored."""
         ref = ref_of(plural, document)
-        if not deleted:
-            self._add(ref, document, initial=False)
-        elif ref in self._source and text(part(document, "metadata"), "uid") in ("", self._source[ref].uid):
+        if ref in self._source and text(part(document, "metadata"), "uid") in ("", self._source[ref].uid):
             self._drop(ref)
 
     def _add(self, ref: ObjectRef, document: Document, *, initial: bool) -> None:
@@ -190,7 +189,7 @@ class Follower:
         self._unlisted_here.discard(plural)
         found = {ref_of(plural, document): document for document in documents}
         for ref in [ref for ref in self._local if ref.plural == plural and ref not in found]:
-            self._local_deleted(ref, self._local[ref].uid)
+            self._drop_local(ref, self._local[ref].uid)
         for document in found.values():
             self.local_changed(plural, document)
         self.local_bookmark(plural, revision)
@@ -201,16 +200,17 @@ class Follower:
         Created objects that were not observed until then are gone.
         """
         for ref, uid in self._expected.observed_revision(plural, revision):
-            self._local_deleted(ref, uid)
+            self._drop_local(ref, uid)
 
-    def local_changed(self, plural: str, document: Document, *, deleted: bool = False) -> None:
-        """Record that an object was added, changed or deleted locally, and reconcile it."""
+    def local_deleted(self, plural: str, document: Document) -> None:
+        """Record that an object was deleted locally, and reconcile it."""
+        self._drop_local(ref_of(plural, document), text(part(document, "metadata"), "uid"))
+
+    def local_changed(self, plural: str, document: Document) -> None:
+        """Record that an object was added or changed locally, and reconcile it."""
         ref = ref_of(plural, document)
         metadata = part(document, "metadata")
         uid = text(metadata, "uid")
-        if deleted:
-            self._local_deleted(ref, uid)
-            return
         source_uid = text(part(metadata, "annotations"), SOURCE_UID)
         found = LocalObject(uid, source_uid, is_gated(document), is_finished(document))
         self._expected.observed(ref, uid)
@@ -233,7 +233,7 @@ class Follower:
                 self._applied.pop(self._source[user].uid, None)
             self._mark_dirty(user)
 
-    def _local_deleted(self, ref: ObjectRef, uid: str) -> None:
+    def _drop_local(self, ref: ObjectRef, uid: str) -> None:
         self._expected.observed_deletion(ref, uid, creation_pending=ref in self._in_flight)
         if ref in self._local and self._local[ref].uid == uid:
             del self._local[ref]
@@ -284,7 +284,7 @@ class Follower:
         return sum(map(len, self._dirty)) + len(self._in_flight)
 
     def next_writes(self, most: int) -> list[SyncWrite]:
-        """Return at most `most` writes that are possible now. The caller must report each with `done` or `failed`.
+        """Return at most `most` writes that are possible now. The caller must report each outcome: see `done`.
 
         Objects of a rank wait until objects of lower ranks are written.
         """
@@ -462,17 +462,13 @@ class Follower:
         if local is None or local.uid != uid:
             self._expected.expect_creation(ref, uid, revision)
 
-    def failed(self, write: SyncWrite, message: str, *, retry: bool) -> None:
-        """Record a rejected write.
+    def failed(self, write: SyncWrite, message: str) -> None:
+        """Record a rejected write, and the reason; the object is reconciled when it changes in the source."""
+        self.note(write.ref, message)
+        self._finish_write(write.ref)
 
-        Args:
-            write: a write from `next_writes`.
-            message: the reason.
-            retry: whether to reconcile the object immediately, after a conflict; otherwise it is reconciled when it
-                changes in the source.
-        """
-        if not retry:
-            self.note(write.ref, message)
+    def conflicted(self, write: SyncWrite) -> None:
+        """Record a write that met a conflict, and reconcile the object again."""
         self._finish_write(write.ref)
 
     def note(self, ref: ObjectRef, message: str) -> None:

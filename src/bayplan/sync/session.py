@@ -179,8 +179,10 @@ class SyncSession:
             follower.source_part_listed(change.plural, change.documents)
         elif isinstance(change, Bookmark):
             return  # No action: objects that the watch missed were never copied.
+        elif change.deleted:
+            follower.source_deleted(change.plural, change.document)
         else:
-            follower.source_changed(change.plural, change.document, deleted=change.deleted)
+            follower.source_changed(change.plural, change.document)
         self._wake()
 
     def _process_local(self, change: FeedChange) -> None:
@@ -194,8 +196,10 @@ class SyncSession:
             return  # Only the complete list of the target counts.
         elif isinstance(change, Bookmark):
             follower.local_bookmark(change.plural, change.revision)
+        elif change.deleted:
+            follower.local_deleted(change.plural, change.document)
         else:
-            follower.local_changed(change.plural, change.document, deleted=change.deleted)
+            follower.local_changed(change.plural, change.document)
         self._wake()
 
     def _wake(self) -> None:

@@ -81,8 +81,10 @@ def _create(follower: Follower, write: SyncWrite) -> Exchange[None]:
         if there.ok:
             metadata = part(_decode(there.body), "metadata")
             follower.found(write, text(metadata, "uid"), int(text(metadata, "resourceVersion") or 0))
-            return
-    follower.failed(write, response.message, retry=response.status == _CONFLICT)
+        else:
+            follower.conflicted(write)
+        return
+    follower.failed(write, response.message)
 
 
 def finish_creation(follower: Follower, write: SyncWrite, made: Document) -> Exchange[None]:
@@ -107,7 +109,7 @@ def _update(follower: Follower, write: SyncWrite) -> Exchange[None]:
         # If the object was deleted locally, the watch reports that.
         follower.done(write)
     else:
-        follower.failed(write, refused.message, retry=False)
+        follower.failed(write, refused.message)
 
 
 def _write_differences(follower: Follower, write: SyncWrite, here: Document | None) -> Exchange[ApiResponse | None]:
@@ -168,7 +170,7 @@ def _delete(follower: Follower, write: SyncWrite) -> Exchange[None]:
     if response.ok or response.status in (_NOT_FOUND, _CONFLICT):
         follower.done(write)
     else:
-        follower.failed(write, response.message, retry=False)
+        follower.failed(write, response.message)
 
 
 def send_with_retries(request: ApiRequest, *, max_errors: int | None = None) -> Exchange[ApiResponse]:
