@@ -71,11 +71,12 @@ def attempt_detail(
         margin=0 if runner_up is None or winner is None else int(decision.total[winner] - decision.total[runner_up]),
         advantages=[] if runner_up is None or winner is None else _advantages(decision, winner, runner_up),
         remedies=[],
-        extenders=_extenders(decision),
+        extenders=extender_reports(decision),
     )
 
 
-def _extenders(decision: Decision) -> list[ExtenderReport]:
+def extender_reports(decision: Decision) -> list[ExtenderReport]:
+    """Return the results of the extenders that an attempt called, in the order of the calls."""
     return [
         ExtenderReport(
             extender=each.name,

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from msgspec.structs import asdict, replace
 
+from bayplan.analysis.decision_detail import extender_reports
 from bayplan.analysis.explanation import Attempt
 from bayplan.analysis.verdict import decision_text, unattended_text
 from bayplan.engine.decision import Decision, Outcome
@@ -16,7 +17,6 @@ from bayplan.framework.status import Code
 from bayplan.http_api.contract.matrix import (
     AnyMatrix,
     ColumnMatrix,
-    ExtenderAnswer,
     LateAnswer,
     Matrix,
     MatrixFacts,
@@ -177,18 +177,7 @@ def _points(decision: Decision) -> MatrixPoints:
             for plugin, code, message, names in decision.pre_filters
         ],
         pre_score=[PreScoreAnswer(plugin=plugin, status=code.text) for plugin, code in decision.pre_scores],
-        extenders=[
-            ExtenderAnswer(
-                extender=result.name,
-                asked=len(result.asked),
-                rejected=len(result.refused),
-                scored=result.scores is not None,
-                filter_error=result.filter_error,
-                ignored=result.ignored,
-                prioritize_error=result.prioritize_error,
-            )
-            for result in decision.extenders
-        ],
+        extenders=extender_reports(decision),
     )
 
 

@@ -504,17 +504,6 @@ declare namespace Api {
     items: Record<string, unknown>[];
   }
 
-  /** The result of an HTTP extender; see `bayplan.analysis.explanation.ExtenderReport`. */
-  interface ExtenderAnswer {
-    extender: string;
-    asked: number;
-    rejected: number;
-    scored: boolean;
-    filter_error: string;
-    ignored: boolean;
-    prioritize_error: string;
-  }
-
   /** The result of an HTTP extender in an attempt. Its rejections and scores are listed like a plugin's, under its name. */
   interface ExtenderReport {
     extender: string;
@@ -659,7 +648,7 @@ declare namespace Api {
   interface MatrixPoints {
     pre_filter: PreFilterAnswer[];
     pre_score: PreScoreAnswer[];
-    extenders: ExtenderAnswer[];
+    extenders: ExtenderReport[];
     reserve?: LateAnswer[];
     permit?: LateAnswer[];
     pre_bind?: LateAnswer[];

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import msgspec
 
+from bayplan.analysis.explanation import ExtenderReport
 from bayplan.http_api.contract.answer import Answer
 
 Recorded = Annotated[bool, msgspec.Meta(extra_json_schema={"const": True})]
@@ -98,18 +99,6 @@ class PreScoreAnswer(Answer, frozen=True, kw_only=True):
     status: str
 
 
-class ExtenderAnswer(Answer, frozen=True, kw_only=True):
-    """The result of an HTTP extender; see `bayplan.analysis.explanation.ExtenderReport`."""
-
-    extender: str
-    asked: int
-    rejected: int
-    scored: bool
-    filter_error: str
-    ignored: bool
-    prioritize_error: str
-
-
 class LateAnswer(Answer, frozen=True, kw_only=True):
     """The result of a plugin that runs after a node has been chosen."""
 
@@ -123,7 +112,7 @@ class MatrixPoints(Answer, frozen=True, kw_only=True):
 
     pre_filter: list[PreFilterAnswer]
     pre_score: list[PreScoreAnswer]
-    extenders: list[ExtenderAnswer]
+    extenders: list[ExtenderReport]
     reserve: list[LateAnswer] | msgspec.UnsetType = msgspec.UNSET
     permit: list[LateAnswer] | msgspec.UnsetType = msgspec.UNSET
     pre_bind: list[LateAnswer] | msgspec.UnsetType = msgspec.UNSET
