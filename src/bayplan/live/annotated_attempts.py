@@ -139,8 +139,8 @@ def annotated_attempt(
         attempt,
         Outcome.SCHEDULED if node else Outcome.UNSCHEDULABLE,
         node,
-        rows.feasible_nodes,
-        rows.evaluated_nodes,
+        len(rows.feasible),
+        len(rows.examined),
         len(frame.ties or ()) if rows.is_best(node) else 0,
         rows.total_of(node),
         "" if node else message,
@@ -155,7 +155,13 @@ def annotated_attempt(
 
 
 class _Rows:
-    """The rows of one attempt: nodes, verdicts of the filters, scores."""
+    """The rows of one attempt: nodes, verdicts of the filters, scores.
+
+    Attributes:
+        names: the nodes.
+        keyframe: the verdicts and scores.
+        examined, feasible: the rows that filters examined, and those of them that fit.
+    """
 
     def __init__(self, results: SchedulingResults, nodes: Sequence[str]) -> None:
         self._results = results
@@ -172,10 +178,13 @@ class _Rows:
         self.keyframe = AnnotatedKeyframe(self.names, filters, scorers)
         self._overrides: list[tuple[int, int, int]] = []
         self._extenders = tuple(self._extender(url, asked.get(url, ()), extenders) for url in _urls(extenders))
-        self._examined = [row for name, row in self._row.items() if name in results.filter]
+        self.examined = [row for name, row in self._row.items() if name in results.filter]
         self._fill_pre_filter()
         self._fill_filters()
         self._fill_scores()
+        self.feasible = self._find_feasible()
+        self._totals = self._sum_scores()
+        self._best = self._find_best()
 
     # --- results of the plugins ---------------------------------------------------------------------------------------
 
@@ -208,7 +217,7 @@ class _Rows:
             elif results.final_score and name not in results.final_score:
                 # The row is left from an earlier attempt: this attempt did not examine the node.
                 stale.add(row)
-        self._examined = [row for row in self._examined if row not in stale]
+        self.examined = [row for row in self.examined if row not in stale]
 
     def _fill_scores(self) -> None:
         keyframe = self.keyframe
@@ -241,55 +250,46 @@ class _Rows:
 
     # --- the outcome --------------------------------------------------------------------------------------------------
 
-    @property
-    def evaluated_nodes(self) -> int:
-        """Number of nodes that the filters examined."""
-        return len(self._examined)
-
-    def _feasible(self) -> list[int]:
+    def _find_feasible(self) -> list[int]:
+        """Return the examined rows that no filter and no extender rejected."""
         failing: Bools = np.any(self.keyframe.codes, axis=0)
         refused = {row for extender in self._extenders for row, _ in extender.refused} | {
             row for row, _, _ in self._overrides
         }
-        return [row for row in self._examined if not failing[row] and row not in refused]
+        return [row for row in self.examined if not failing[row] and row not in refused]
 
-    @property
-    def feasible_nodes(self) -> int:
-        """Number of feasible nodes."""
-        return len(self._feasible())
-
-    def _totals(self) -> dict[int, int]:
+    def _sum_scores(self) -> dict[int, int]:
+        """Return the total scores of the feasible rows; empty if nothing was scored."""
         if not self._results.final_score:
             return {}
-        totals = {row: int(self.keyframe.final[:, row].sum()) for row in self._feasible()}
+        totals = {row: int(self.keyframe.final[:, row].sum()) for row in self.feasible}
         for extender in self._extenders:
             for row, score in extender.scores or ():
                 if row in totals:
                     totals[row] += score
         return totals
 
-    def _best(self) -> list[int]:
+    def _find_best(self) -> list[int]:
         """Return the rows with the highest total; all feasible rows if nothing was scored."""
-        totals = self._totals()
-        best = max(totals.values(), default=0)
-        return [row for row, total in totals.items() if total == best] if totals else self._feasible()
+        best = max(self._totals.values(), default=0)
+        return [row for row, total in self._totals.items() if total == best] if self._totals else self.feasible
 
     def is_best(self, node: str) -> bool:
         """Return whether no node has a higher total.
 
         False is possible if the weights differed from those in the annotations.
         """
-        return self._row.get(node, -1) in self._best()
+        return self._row.get(node, -1) in self._best
 
     def total_of(self, node: str) -> int:
         """Return the total score of a node; 0 if nothing was scored."""
-        return self._totals().get(self._row.get(node, -1), 0)
+        return self._totals.get(self._row.get(node, -1), 0)
 
     def frame(self) -> Frame:
         """Return the full record of the attempt."""
-        results, totals = self._results, self._totals()
+        results, totals = self._results, self._totals
         allowed = self.keyframe.examined
-        looked_at = set(self._examined)
+        looked_at = set(self.examined)
         visible = [row for row in range(len(self.names)) if allowed is None or allowed[row]]
         sample = None
         if any(row not in looked_at for row in visible):
@@ -304,7 +304,7 @@ class _Rows:
             bool(totals),
             (None,) * len(self.keyframe.scorer_weights) if totals else (),
             tuple(self._overrides),
-            tuple(self._best()) if results.selected_node else (),
+            tuple(self._best) if results.selected_node else (),
             self._pre_filter_failure(),
             sample=sample,
             extenders=self._extenders or None,

@@ -91,11 +91,11 @@ class LatePoints:
 class _KeyframeUse:
     """The number of stored records that use a keyframe, and its approximate size: initially, and when last counted."""
 
-    __slots__ = ("counted", "frames", "whole")
+    __slots__ = ("counted", "frames", "initial")
 
-    def __init__(self, whole: int) -> None:
+    def __init__(self, initial: int) -> None:
         self.frames = 0
-        self.whole = whole
+        self.initial = initial
         self.counted = 0
 
 
@@ -144,7 +144,7 @@ class DecisionStore(Records):
         self.oldest = 0
         self.oldest_full = 0
         self._count = 0
-        self._kept: dict[int, Record] = {}
+        self._stored: dict[int, Record] = {}
         self._full: dict[int, _Full] = {}
         self._late_results: dict[int, tuple[PointResult, ...]] = {}
         self._by_pod: dict[str, tuple[int, ...]] = {}
@@ -166,7 +166,7 @@ class DecisionStore(Records):
     def __iter__(self) -> Iterator[Record]:
         """Iterate over the stored summaries, oldest first."""
         for number in range(self.oldest, self._count):
-            record = self._kept.get(number)
+            record = self._stored.get(number)
             if record is not None:
                 yield record
 
@@ -176,10 +176,10 @@ class DecisionStore(Records):
         Raises:
             LookupError: the decision does not exist, or was dropped.
         """
-        record = self._kept.get(number)
+        record = self._stored.get(number)
         if record is None:
             why = "was dropped" if 0 <= number < self.oldest else "does not exist"
-            stored = f"{self.oldest} to {self._count - 1} are stored" if self._kept else "none is stored"
+            stored = f"{self.oldest} to {self._count - 1} are stored" if self._stored else "none is stored"
             raise LookupError(f"decision {number} {why}; {stored}")
         return record
 
@@ -228,14 +228,14 @@ class DecisionStore(Records):
     @property
     def nbytes(self) -> int:
         """The approximate size of all records in bytes."""
-        return SUMMARY_BYTES * len(self._kept) + self._full_bytes
+        return SUMMARY_BYTES * len(self._stored) + self._full_bytes
 
     def memory(self) -> Mapping[str, int]:
         """Return the numbers of summaries, full records and keyframes, and their approximate sizes in bytes."""
         return MappingProxyType(
             {
-                "summaries": len(self._kept),
-                "summary_bytes": SUMMARY_BYTES * len(self._kept),
+                "summaries": len(self._stored),
+                "summary_bytes": SUMMARY_BYTES * len(self._stored),
                 "full": len(self._full),
                 "full_bytes": self._full_bytes,
                 "keyframes": len(self._keyframes),
@@ -260,13 +260,13 @@ class DecisionStore(Records):
         number, pod = self._count, record.pod
         if self.level is RecordLevel.FULL and plan is not None and result is not None:
             frame = self._frame(plan, result)
-            self._keep_full(number, frame, self._late_points(plan.profile), _whole_size(frame.keyframe))
+            self._store_full(number, frame, self._late_points(plan.profile), _initial_size(frame.keyframe))
             record = replace(record, frame=number)
         if self.level is not RecordLevel.OFF:
             origin = self._origin_of(pod)
             if origin is not None:
                 self._origins[number] = origin
-        self._keep_summary(number, record)
+        self._store_summary(number, record)
         self._unhashed.append(f"{record.time_ns}\t{pod}\t{int(record.outcome)}\t{record.node or record.message}\n")
         if len(self._unhashed) >= DIGEST_BLOCK:
             self._digest.update("".join(self._unhashed).encode())
@@ -276,28 +276,25 @@ class DecisionStore(Records):
     def add_annotated(self, attempt: AnnotatedAttempt) -> None:
         """Record an attempt of another scheduler, read from annotations. It does not count in the digest."""
         number, record = self._count, attempt.record
-        if self.level is not RecordLevel.OFF:
-            self._annotated.add(number)
         if self.level is RecordLevel.FULL:
-            self._keep_full(number, attempt.frame, attempt.points, attempt.nbytes)
+            self._store_full(number, attempt.frame, attempt.points, attempt.nbytes)
             record = replace(record, frame=number)
             if attempt.late_results:
                 self._late_results[number] = attempt.late_results
-        self._keep_summary(number, record)
-        self._expire_after(record)
-        if attempt.refusal is not None:
-            if self.level is not RecordLevel.OFF:
-                self._annotated.add(number + 1)
-            self._keep_summary(number + 1, attempt.refusal)
-            self._expire_after(attempt.refusal)
+        for each in (record, attempt.refusal):
+            if each is not None:
+                if self.level is not RecordLevel.OFF:
+                    self._annotated.add(self._count)
+                self._store_summary(self._count, each)
+                self._expire_after(each)
 
     def is_annotated(self, number: int) -> bool:
         """Return whether a decision was read from another scheduler's annotations."""
         return number in self._annotated
 
-    def _keep_summary(self, number: int, record: Record) -> None:
+    def _store_summary(self, number: int, record: Record) -> None:
         if self.level is not RecordLevel.OFF:
-            self._kept[number] = record
+            self._stored[number] = record
             self._by_pod[record.pod] = (*self._by_pod.get(record.pod, ()), number)
         else:
             self.oldest = number + 1
@@ -305,7 +302,7 @@ class DecisionStore(Records):
         self._count = number + 1
 
     def _expire_after(self, record: Record) -> None:
-        if len(self._kept) > self.retention.summaries:
+        if len(self._stored) > self.retention.summaries:
             self._drop_summary()
         if record.frame >= 0:
             self.expire(record.time_ns)
@@ -327,13 +324,13 @@ class DecisionStore(Records):
             if len(full) <= retention.full and self._full_bytes <= retention.full_bytes:
                 if retention.full_age_ns is None:
                     return
-                record = self._kept.get(oldest)
+                record = self._stored.get(oldest)
                 if record is not None and record.time_ns + retention.full_age_ns >= now_ns:
                     return
             self._drop_full(oldest)
 
-    def _keep_full(self, number: int, frame: Frame, points: LatePoints, whole: int) -> None:
-        """Store a full record; `whole` is the initial size of its keyframe in bytes."""
+    def _store_full(self, number: int, frame: Frame, points: LatePoints, initial: int) -> None:
+        """Store a full record; `initial` is the size of its keyframe in bytes."""
         if not self._full:
             self.oldest_full = number
         self._full[number] = _Full(frame, points)
@@ -341,8 +338,8 @@ class DecisionStore(Records):
         known = self._keyframes.get(id(keyframe))
         if known is None:
             # Frames reference their keyframe, so its id is not reused.
-            known = self._keyframes[id(keyframe)] = _KeyframeUse(whole)
-        size = known.whole + _size_of_changes(keyframe)
+            known = self._keyframes[id(keyframe)] = _KeyframeUse(initial)
+        size = known.initial + _size_of_changes(keyframe)
         self._full_bytes += _frame_size(frame) + size - known.counted
         known.frames += 1
         known.counted = size
@@ -362,9 +359,9 @@ class DecisionStore(Records):
 
     def _drop_summary(self) -> None:
         number = self.oldest
-        while number not in self._kept:
+        while number not in self._stored:
             number += 1
-        record = self._kept.pop(number)
+        record = self._stored.pop(number)
         if number in self._full:
             self._drop_full(number)
         self._late_results.pop(number, None)
@@ -397,7 +394,7 @@ def _frame_size(frame: Frame) -> int:
     return FRAME_BYTES + TIE_BYTES * (len(frame.ties or ()) + len(frame.overrides))
 
 
-def _whole_size(keyframe: KeyframeValues) -> int:
+def _initial_size(keyframe: KeyframeValues) -> int:
     """Return the approximate size of a keyframe in bytes. Arrays that keyframes share are counted for each of them."""
     if not isinstance(keyframe, Keyframe):
         return 0
