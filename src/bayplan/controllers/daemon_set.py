@@ -18,7 +18,7 @@ from bayplan.cluster.store import DELETED, MODIFIED, ChangeEvent, object_key
 from bayplan.controllers.availability import is_available
 from bayplan.controllers.controller import Controller, ControllerTools
 from bayplan.controllers.daemon_nodes import daemon_template, pinned_spec
-from bayplan.controllers.daemon_rollout import DaemonRollout
+from bayplan.controllers.daemon_rollout import rollout_of
 from bayplan.controllers.daemon_set_state import DaemonSetState, NodeTally
 from bayplan.controllers.pod_factory import PreparedTemplate
 from bayplan.controllers.revisions import (
@@ -31,7 +31,7 @@ from bayplan.controllers.revisions import (
 from bayplan.controllers.rollout_arithmetic import scaled_value
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
-from bayplan.objects.workloads import DEFAULT_REVISION_HISTORY_LIMIT, DaemonSet
+from bayplan.objects.workloads import DaemonSet
 
 _FIRST_BACKOFF_NS = SECOND_NS
 _MAX_BACKOFF_NS = 15 * 60 * SECOND_NS
@@ -135,10 +135,8 @@ class DaemonSetController(Controller):
             if known:
                 history.adopt(known, item.spec.template)
         revision = history.current(item.spec.template)
-        if len(history.revisions) > 1:
-            limit = item.spec.revision_history_limit
-            live = {hash_ for hash_, count in state.by_hash.items() if count > 0}
-            history.truncate(DEFAULT_REVISION_HISTORY_LIMIT if limit is None else limit, live)
+        live = {hash_ for hash_, count in state.by_hash.items() if count > 0}
+        history.truncate(item.spec.revision_history_limit, live)
         return revision
 
     # --- one node -----------------------------------------------------------------------------------------------------
@@ -226,7 +224,7 @@ class DaemonSetController(Controller):
 
     def _roll(self, item: DaemonSet, state: DaemonSetState, revision: Revision, now_ns: int) -> bool:
         """Delete outdated pods and create surge pods; return whether `burst` leaves pods for the next call."""
-        rollout = DaemonRollout(item, revision.hash, state.totals.desired, now_ns)
+        rollout = rollout_of(item, revision.hash, state.totals.desired, now_ns)
         names = dict.fromkeys((*self.store.nodes, *state.pods))
         for name in names:
             node = self.store.nodes.get(name)

@@ -127,9 +127,9 @@ class DeploymentController(Controller):
     # --- rolling update -----------------------------------------------------------------------------------------------
 
     def _roll(self, deployment: Deployment, sets: list[ReplicaSet], now_ns: int) -> None:
-        new, old = self._new_set(deployment, sets, now_ns, create=True)
+        new, old = self._new_and_old(deployment, sets)
         if new is None:
-            return
+            new = self._create_set(deployment, old, now_ns)
         size, desired = set_replicas(new), desired_replicas(deployment)
         if size > desired:
             self._scale(deployment, new, desired)
@@ -173,7 +173,7 @@ class DeploymentController(Controller):
     # --- recreate -----------------------------------------------------------------------------------------------------
 
     def _recreate(self, deployment: Deployment, sets: list[ReplicaSet], now_ns: int) -> None:
-        new, old = self._new_set(deployment, sets, now_ns, create=False)
+        new, old = self._new_and_old(deployment, sets)
         active = [item for item in old if set_replicas(item) > 0]
         if active:
             for item in active:
@@ -182,9 +182,8 @@ class DeploymentController(Controller):
         if any(item.status.replicas > 0 or self._has_running_pods(item) for item in old):
             return
         if new is None:
-            new, old = self._new_set(deployment, sets, now_ns, create=True)
-        if new is not None:
-            self._scale(deployment, new, desired_replicas(deployment))
+            new = self._create_set(deployment, old, now_ns)
+        self._scale(deployment, new, desired_replicas(deployment))
         if _is_complete(deployment):
             self._clean_up(deployment, old, now_ns)
 
@@ -195,7 +194,7 @@ class DeploymentController(Controller):
 
     def _rescale(self, deployment: Deployment, sets: list[ReplicaSet], now_ns: int) -> None:
         """Scale the ReplicaSets to a new number of replicas without advancing the rollout."""
-        new, old = self._new_set(deployment, sets, now_ns, create=False)
+        new, old = self._new_and_old(deployment, sets)
         every = [*old, new] if new is not None else old
         active = [item for item in every if set_replicas(item) > 0]
         desired = desired_replicas(deployment)
@@ -234,26 +233,19 @@ class DeploymentController(Controller):
 
     # --- the ReplicaSet of the newest template ------------------------------------------------------------------------
 
-    def _new_set(
-        self, deployment: Deployment, sets: list[ReplicaSet], now_ns: int, *, create: bool
+    def _new_and_old(
+        self, deployment: Deployment, sets: list[ReplicaSet]
     ) -> tuple[ReplicaSet | None, list[ReplicaSet]]:
-        """Return the ReplicaSet with the Deployment's template, and the other ReplicaSets, oldest first.
-
-        If no ReplicaSet has the template, create it; without `create`, return None.
-        """
+        """Return the ReplicaSet with the Deployment's template, up to date, or None; and the others, oldest first."""
         new = _find_new(deployment, sets)
         old = [item for item in sets if item is not new]
-        revision = max(map(_revision, old), default=0) + 1
-        if new is None:
-            if not create:
-                return None, old
-            new = self._create_set(deployment, old, revision, now_ns)
-        else:
-            new = self._sync_set(deployment, new, revision)
-        self._note_revision(deployment, new)
+        if new is not None:
+            new = self._sync_set(deployment, new, _next_revision(old))
+            self._note_revision(deployment, new)
         return new, old
 
-    def _create_set(self, deployment: Deployment, old: list[ReplicaSet], revision: int, now_ns: int) -> ReplicaSet:
+    def _create_set(self, deployment: Deployment, old: list[ReplicaSet], now_ns: int) -> ReplicaSet:
+        """Create the ReplicaSet with the Deployment's template; `old` are the others."""
         metadata, spec = deployment.metadata, deployment.spec
         collisions = deployment.status.collision_count
         digest = template_hash(spec.template, collisions)
@@ -272,7 +264,7 @@ class DeploymentController(Controller):
                 labels=labels,
                 annotations={
                     **_copied_annotations(deployment),
-                    REVISION_ANNOTATION: str(revision),
+                    REVISION_ANNOTATION: str(_next_revision(old)),
                     **_scale_annotations(deployment),
                 },
                 owner_references=(controller_reference(deployment),),
@@ -289,6 +281,7 @@ class DeploymentController(Controller):
         if created.spec.replicas:
             text = f"Scaled up replica set {created.metadata.name} from 0 to {created.spec.replicas}"
             self.record(deployment, "ScalingReplicaSet", text)
+        self._note_revision(deployment, created)
         return created
 
     def _sync_set(self, deployment: Deployment, item: ReplicaSet, revision: int) -> ReplicaSet:
@@ -400,6 +393,10 @@ def _is_complete(deployment: Deployment) -> bool:
         status.updated_replicas == status.replicas == status.available_replicas == desired
         and status.observed_generation >= deployment.metadata.generation
     )
+
+
+def _next_revision(old: list[ReplicaSet]) -> int:
+    return max(map(_revision, old), default=0) + 1
 
 
 def _revision(item: ReplicaSet) -> int:

@@ -16,7 +16,13 @@ from bayplan.cluster.naming import template_hash
 from bayplan.cluster.owned_pods import is_active
 from bayplan.controllers.daemon_nodes import target_node
 from bayplan.objects.pod import Pod
-from bayplan.objects.workloads import DaemonSet, DaemonSetStatus, PodTemplateSpec, StatefulSet
+from bayplan.objects.workloads import (
+    DEFAULT_REVISION_HISTORY_LIMIT,
+    DaemonSet,
+    DaemonSetStatus,
+    PodTemplateSpec,
+    StatefulSet,
+)
 
 REVISION_LABEL = "controller-revision-hash"
 
@@ -71,11 +77,12 @@ class RevisionHistory:
         """Return the revision with a hash, or None."""
         return next((revision for revision in self.revisions if revision.hash == hash_), None)
 
-    def truncate(self, limit: int, live: set[str]) -> None:
-        """Drop the oldest unused revisions beyond a limit.
+    def truncate(self, limit: int | None, live: set[str]) -> None:
+        """Drop the oldest unused revisions beyond a limit; None is the default limit.
 
         The newest revision and those whose hash is in `live` are in use and do not count.
         """
+        limit = DEFAULT_REVISION_HISTORY_LIMIT if limit is None else limit
         unused = [revision for revision in self.revisions[:-1] if revision.hash not in live]
         for revision in unused[: max(len(unused) - limit, 0)]:
             self.revisions.remove(revision)

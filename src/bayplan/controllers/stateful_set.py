@@ -37,7 +37,7 @@ from bayplan.controllers.stateful_pods import StatefulPods, first_ordinal, ordin
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import SelectorError, compile_label_selector
-from bayplan.objects.workloads import DEFAULT_REVISION_HISTORY_LIMIT, PodTemplateSpec, StatefulSet
+from bayplan.objects.workloads import PodTemplateSpec, StatefulSet
 
 
 class _State:
@@ -121,11 +121,9 @@ class StatefulSetController(Controller):
             if known:
                 history.adopt(known, item.spec.template)
         revision = history.current(item.spec.template)
-        if len(history.revisions) > 1:
-            limit = item.spec.revision_history_limit
-            live = {hash_in(name) for name, count in state.by_revision.items() if count > 0}
-            live.add(hash_in(item.status.current_revision))
-            history.truncate(DEFAULT_REVISION_HISTORY_LIMIT if limit is None else limit, live)
+        live = {hash_in(name) for name, count in state.by_revision.items() if count > 0}
+        live.add(hash_in(item.status.current_revision))
+        history.truncate(item.spec.revision_history_limit, live)
         return revision
 
     def prepared(self, item: StatefulSet, state: _State, template: PodTemplateSpec, name: str) -> PreparedTemplate:
