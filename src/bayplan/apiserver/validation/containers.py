@@ -40,6 +40,7 @@ from bayplan.objects.selectors import quote
 
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _ONE_SOURCE = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+_SEVERAL_SOURCES = "may not have more than one field specified at a time"
 _HEADER = re.compile("[-A-Za-z0-9]+")
 _SIGNALS = ("SIGABRT", "SIGALRM", "SIGBUS", "SIGCHLD", "SIGCLD", "SIGCONT", "SIGFPE", "SIGHUP", "SIGILL", "SIGINT", "SIGIO",
     "SIGIOT", "SIGKILL", "SIGPIPE", "SIGPOLL", "SIGPROF", "SIGPWR", "SIGQUIT", "SIGRTMAX",
@@ -132,7 +133,7 @@ def _value_from(source: Document, has_value: bool, path: str, out: Causes) -> No
     elif has_value:
         detail = "may not be specified when `value` is not empty"
     elif count > 1:
-        detail = "may not have more than one field specified at a time"
+        detail = _SEVERAL_SOURCES
     if detail:
         out.append(invalid_value(path, '""', detail))
 
@@ -148,11 +149,8 @@ def _env_from(container: Document, path: str, out: Causes) -> None:
         found = [name for name in ("configMapRef", "secretRef") if isinstance(source.get(name), dict)]
         for name in found:
             _ENV_SOURCE(part(source, name), f"{here}.{name}", out)
-        if not found:
-            detail = "must specify one of: `configMapRef` or `secretRef`"
-            out.append(invalid_value(f"{path}.envFrom", '""', detail))
-        elif len(found) > 1:
-            detail = "may not have more than one field specified at a time"
+        if len(found) != 1:
+            detail = _SEVERAL_SOURCES if found else "must specify one of: `configMapRef` or `secretRef`"
             out.append(invalid_value(f"{path}.envFrom", '""', detail))
 
 
@@ -191,6 +189,7 @@ def _mounts(container: Document, path: str, volumes: dict[str, Document], out: C
 
 
 def _mount_options(mount: Document, container: Document, whole: str, here: str, out: Causes) -> None:
+    """Check the optional fields of a mount. Most problems are reported at the list of mounts (`whole`), as upstream."""
     sub_path, expression = mount.get("subPath"), mount.get("subPathExpr")
     if sub_path:
         descending_path(sub_path, f"{whole}.subPath", out)
@@ -246,7 +245,8 @@ def _devices(container: Document, path: str, volumes: dict[str, Document], out: 
         if point in mounts.values():
             detail = "must not already exist as a path in volumeMounts"
             out.append(invalid_value(f"{here}.devicePath", quote(point), detail))
-        names.add(name) if name else None
+        if name:
+            names.add(name)
 
 
 # --- probes and hooks -------------------------------------------------------------------------------------------------
@@ -338,6 +338,8 @@ def _lifecycle(container: Document, path: str, pod: PodContext, out: Causes) -> 
 
 
 # --- restarts ---------------------------------------------------------------------------------------------------------
+
+_RULES_WITHOUT_POLICY = "must specify restartPolicy when restart rules are used"
 
 
 def _restart_rules(container: Document, path: str, out: Causes) -> None:
@@ -434,18 +436,18 @@ def containers(spec: Document, path: str, pod: PodContext, out: Causes) -> None:
 
 
 def _host_ports(found: list[Document], path: str, out: Causes) -> None:
+    """Check that no two of these containers have the same host port."""
     seen: set[str] = set()
     for index, container in enumerate(found):
         for position, each in enumerate(parts(container, "ports")):
-            number_of_host = each.get("hostPort")
-            if number_of_host:
-                text = f"{each.get('protocol') or ''}/{each.get('hostIP') or ''}/{number_of_host}"
+            host_port = each.get("hostPort")
+            if host_port:
+                text = f"{each.get('protocol') or ''}/{each.get('hostIP') or ''}/{host_port}"
                 if text in seen:
                     out.append(duplicate(f"{path}[{index}].ports[{position}].hostPort", quote(text)))
                 seen.add(text)
 
 
-_RULES_WITHOUT_POLICY = "must specify restartPolicy when restart rules are used"
 _NOT_FOR_INIT = "may not be set for init containers without restartPolicy=Always"
 
 
@@ -467,12 +469,16 @@ def init_containers(spec: Document, path: str, pod: PodContext, out: Causes) -> 
         if container.get("restartPolicy") == "Always":
             _lifecycle(container, inner, pod, out)
             _probes(container, inner, pod.grace, out)
-            continue
-        for field_name in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
-            if container.get(field_name) is not None:
-                out.append(forbidden_value(f"{inner}.{field_name}", _NOT_FOR_INIT))
-        for position, policy in enumerate(parts(container, "resizePolicy")):
-            if policy.get("restartPolicy") == "RestartContainer":
-                detail = "must not be set to 'RestartContainer' for non-sidecar initContainers"
-                at = f"{inner}.resizePolicy[{position}].restartPolicy"
-                out.append(invalid_value(at, '"RestartContainer"', detail))
+        else:
+            _only_for_sidecars(container, inner, out)
+
+
+def _only_for_sidecars(container: Document, path: str, out: Causes) -> None:
+    """Report fields of an init container that only sidecars may have."""
+    for name in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
+        if container.get(name) is not None:
+            out.append(forbidden_value(f"{path}.{name}", _NOT_FOR_INIT))
+    for index, policy in enumerate(parts(container, "resizePolicy")):
+        if policy.get("restartPolicy") == "RestartContainer":
+            detail = "must not be set to 'RestartContainer' for non-sidecar initContainers"
+            out.append(invalid_value(f"{path}.resizePolicy[{index}].restartPolicy", '"RestartContainer"', detail))
