@@ -1,4 +1,4 @@
-"""Parts of the tables of pods and nodes: rows assigned to names, the order of names, and codes for texts."""
+"""Parts of the tables of pods and nodes: rows assigned to names, the order of names and values, and codes for texts."""
 
 from __future__ import annotations
 
@@ -144,3 +144,18 @@ class TextCodes:
         for old in codes:
             moved[old] = self.code(texts[old])
         return moved
+
+
+def ranks(texts: Sequence[str]) -> Ints:
+    """Return int64[texts]: the rank of each text in alphabetical order."""
+    order = sorted(range(len(texts)), key=texts.__getitem__)
+    found = np.empty(len(order), dtype=np.int64)
+    found[order] = np.arange(len(order))
+    return found
+
+
+def sorted_rows(rows: Index, values: Ints, descending: bool) -> Index:
+    """Return rows sorted by their values (int64[all rows]); rows with equal values stay in order."""
+    chosen = values[rows]
+    found: Index = rows[np.argsort(-chosen if descending else chosen, kind="stable")]
+    return found

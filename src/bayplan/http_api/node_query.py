@@ -13,6 +13,7 @@ from bayplan.base.go_text.times import format_instant
 from bayplan.http_api.contract.answer import Facet
 from bayplan.http_api.contract.nodes import CellGroup, Cells, NodeFacets, NodeRow, UsageRow
 from bayplan.http_api.errors import RequestError
+from bayplan.http_api.named_rows import ranks, sorted_rows
 from bayplan.http_api.node_table import CORDONED, NOT_READY, NodeColumns
 from bayplan.objects.node import Node, Taint
 from bayplan.state.arrays import Bools, Index, Ints
@@ -98,16 +99,11 @@ def _sorted(nodes: NodeColumns, rows: Index, sort: str, descending: bool) -> Ind
         values, descending = nodes.created_ns, descending == (sort == "created_at")
     elif sort in ("zone", "pool"):
         codes, texts = (nodes.zone, nodes.zones) if sort == "zone" else (nodes.pool, nodes.pools)
-        order = sorted(range(len(texts)), key=texts.__getitem__)
-        ranks = np.empty(len(order), dtype=np.int64)
-        ranks[order] = np.arange(len(order))
-        values = ranks[codes]
+        values = ranks(texts)[codes]
     else:
         offered, asked = nodes.amounts(sort)
         values = asked if sort == PODS else (asked / np.maximum(offered, 1) * 1_000_000).astype(np.int64)
-    values = values[rows]
-    found: Index = rows[np.argsort(-values if descending else values, kind="stable")]
-    return found
+    return sorted_rows(rows, values, descending)
 
 
 def facets_of(nodes: NodeColumns, rows: Index) -> NodeFacets:

@@ -9,6 +9,7 @@ import numpy as np
 
 from bayplan.analysis.reasons import ReasonCount, pods_by_reason, reasons_of
 from bayplan.analysis.verdict import unattended_text
+from bayplan.http_api.named_rows import ranks, sorted_rows
 from bayplan.http_api.pod_table import STATUS_NAMES, PodColumns, PodStatus
 from bayplan.http_api.query import Deadline
 from bayplan.sim.result import PodTimeline
@@ -158,9 +159,9 @@ def _in_order(pods: PodColumns, chosen: Bools, sort: str, descending: bool) -> I
     if sort in ("age", "created_at"):
         values, descending = pods.created_ns, descending == (sort == "created_at")
     elif sort == "namespace":
-        values = _ranks(pods.namespaces)[pods.namespace]
+        values = ranks(pods.namespaces)[pods.namespace]
     elif sort == "node":
-        values = _ranks(pods.nodes)[pods.node]
+        values = ranks(pods.nodes)[pods.node]
     else:
         columns: Mapping[str, Ints] = {
             "status": pods.status,
@@ -170,17 +171,7 @@ def _in_order(pods: PodColumns, chosen: Bools, sort: str, descending: bool) -> I
             "attempts": pods.attempts,
         }
         values = columns[sort]
-    values = values[rows]
-    found: Index = rows[np.argsort(-values if descending else values, kind="stable")]
-    return found
-
-
-def _ranks(texts: Sequence[str]) -> Ints:
-    """Return int64[texts]: the rank of each text in alphabetical order."""
-    count = len(texts)
-    ranks = np.empty(count, dtype=np.int64)
-    ranks[sorted(range(count), key=lambda code: texts[code])] = np.arange(count)
-    return ranks
+    return sorted_rows(rows, values, descending)
 
 
 # --- facets -----------------------------------------------------------------------------------------------------------
