@@ -6,19 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bayplan.base.random_streams import RandomStreams
-from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.records import RecordLevel
-from bayplan.framework.configuration.loading import default_configuration
-from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import Plugin
 from bayplan.objects.kinds import decode
 from bayplan.objects.meta import KubernetesObject
-from bayplan.plugins.registry import in_tree_registry
 from bayplan.sim.operations import Apply, Delete
 from bayplan.sim.result import SimulationResult
 from bayplan.sim.simulator import Simulator
 from bayplan.sim.virtual_cluster import VirtualCluster
 from bayplan.testing.builders import NodeBuilder, PodBuilder, make_node, make_pod
+from tests.schedulers import default_scheduler
 
 START_NS = 1_700_000_000_000_000_000
 SECOND_NS = 1_000_000_000
@@ -32,14 +29,7 @@ def run(
     plugins: Sequence[type[Plugin[Any]]] = (),
 ) -> SimulationResult:
     """Simulate objects that exist from the start; `later` maps seconds to objects that are added or deleted then."""
-    gates = FeatureGates()
-    registry = in_tree_registry().with_plugins(*plugins)
-    points = registry.extension_points_for_configuration
-    configuration = default_configuration(gates, extension_points_of=points)
-    configuration = configuration.with_plugins((plugin, 1) for plugin in plugins)
-    scheduler = assemble_scheduler(
-        configuration, registry, feature_gates=gates, seed=seed, start_ns=START_NS, record_level=level
-    )
+    scheduler = default_scheduler(plugins, seed=seed, start_ns=START_NS, record_level=level)
     simulator = Simulator(scheduler, VirtualCluster(RandomStreams(seed)), seed=seed, start_ns=START_NS, check=True)
     for second, batch in ({0: objects} | dict(later or {})).items():
         for item in batch:

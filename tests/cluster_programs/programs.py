@@ -50,11 +50,17 @@ def kube_scheduler(server: ApiServer, folder: Path, *options: str) -> Iterator[N
     command = [program("kube-scheduler"), "--secure-port=0", "-v=1", *options]
     if not any(each.startswith("--config") for each in options):
         command += ["--kubeconfig", kubeconfig(server, folder)]
-    log = folder / "kube-scheduler.log"
+    with running(folder / "kube-scheduler.log", *command):
+        yield
+
+
+@contextlib.contextmanager
+def running(log: Path, *command: str) -> Iterator[None]:
+    """Run a program; print its log if the test fails."""
     with log.open("wb") as file, subprocess.Popen(command, stdout=file, stderr=file) as process:
         try:
             yield
-            assert process.poll() is None, "kube-scheduler has ended"
+            assert process.poll() is None, f"{command[0]} has ended"
         except BaseException:
             print(log.read_text()[-5000:])
             raise

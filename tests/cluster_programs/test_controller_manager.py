@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 
 from tests.apiserver.serving import wait_until
 from tests.cluster_programs.bayplan_processes import PATIENCE_SECONDS, BayplanUp, bayplan_up
-from tests.cluster_programs.programs import program
+from tests.cluster_programs.programs import program, running
 from tests.cluster_programs.test_workloads import NODES, Session
 
 
@@ -22,17 +21,8 @@ def controller_manager(up: BayplanUp, folder: Path) -> Iterator[None]:
     """Run a kube-controller-manager; its log is shown if the test fails."""
     command = [program("kube-controller-manager"), "--kubeconfig", str(up.kubeconfig), "--leader-elect=false"]
     command += ["--secure-port=0", "--use-service-account-credentials=false"]
-    log = folder / "kube-controller-manager.log"
-    with log.open("wb") as file, subprocess.Popen(command, stdout=file, stderr=file) as process:
-        try:
-            yield
-            assert process.poll() is None, "kube-controller-manager has ended"
-        except BaseException:
-            print(log.read_text()[-5000:])
-            raise
-        finally:
-            process.terminate()
-            process.wait(30)
+    with running(folder / "kube-controller-manager.log", *command):
+        yield
 
 
 @pytest.fixture

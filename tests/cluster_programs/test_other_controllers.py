@@ -6,34 +6,17 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import json
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from tests.apiserver.serving import wait_until
 from tests.cluster_programs.bayplan_processes import PATIENCE_SECONDS, bayplan_up
-from tests.cluster_programs.programs import program
+from tests.cluster_programs.programs import program, running
 from tests.cluster_programs.test_workloads import Session
 
 HOOK_PORT = 19450
-
-
-@contextlib.contextmanager
-def running(log: Path, *command: str) -> Iterator[None]:
-    """Run a program; its log is shown if the test fails."""
-    with log.open("wb") as file, subprocess.Popen(command, stdout=file, stderr=file) as process:
-        try:
-            yield
-            assert process.poll() is None, f"{command[0]} has ended"
-        except BaseException:
-            print(log.read_text()[-5000:])
-            raise
-        finally:
-            process.terminate()
-            process.wait(30)
 
 
 def node(name: str) -> str:

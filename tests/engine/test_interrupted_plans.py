@@ -8,21 +8,18 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.plan import Plan
 from bayplan.engine.rule_result import RuleResults
 from bayplan.engine.scheduler import Scheduler
-from bayplan.framework.configuration.loading import default_configuration
-from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import FilterPlugin, NormalizePlugin, Params, Reads
 from bayplan.objects.pod import Pod
-from bayplan.plugins.registry import in_tree_registry
 from bayplan.state.arrays import Codes, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
 from bayplan.testing.builders import make_pod
 from tests.engine.clusters import random_node, random_pod
 from tests.engine.plan_histories import change_something, plan_results
+from tests.schedulers import default_scheduler
 
 
 class Spec:
@@ -70,10 +67,7 @@ class Moody(FilterPlugin[Spec], NormalizePlugin[Spec]):
 
 
 def moody_scheduler() -> Scheduler:
-    registry = in_tree_registry().with_plugins(Moody)
-    points = registry.extension_points_for_configuration
-    configuration = default_configuration(extension_points_of=points).with_plugins([(Moody, 1)])
-    return assemble_scheduler(configuration, registry, feature_gates=FeatureGates(), seed=1)
+    return default_scheduler([Moody])
 
 
 @pytest.mark.parametrize("point", ["filter", "score", "scale", "normalize"])

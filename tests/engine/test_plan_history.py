@@ -8,26 +8,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.plan import Plan
 from bayplan.engine.records import Decision, RecordLevel
 from bayplan.engine.rule_result import RuleResults
 from bayplan.engine.scheduler import Scheduler
-from bayplan.framework.configuration.loading import default_configuration
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.node_info import NodeInfo
 from bayplan.framework.per_node_plugin import PerNodePlugin
 from bayplan.framework.plugin import FilterPlugin, Params, Plugin, PreFilterPlugin, PreFilterResult
 from bayplan.framework.status import Status
 from bayplan.objects.pod import Pod
-from bayplan.plugins.registry import in_tree_registry
 from bayplan.state.arrays import Codes
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
 from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.row_results import verdicts_of
 from tests.engine.full_pass import FullPass, full_pass
+from tests.schedulers import default_scheduler
 
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 
@@ -96,13 +93,7 @@ class EvenNodes(PerNodePlugin):
 
 
 def scheduler_with(*plugins: type[Plugin[Any]], nodes: int = 24) -> Scheduler:
-    registry = in_tree_registry().with_plugins(*plugins)
-    points = registry.extension_points_for_configuration
-    configuration = default_configuration(extension_points_of=points)
-    configuration = configuration.with_plugins((plugin, 1) for plugin in plugins)
-    scheduler = assemble_scheduler(
-        configuration, registry, feature_gates=FeatureGates(), seed=1, record_level=RecordLevel.FULL
-    )
+    scheduler = default_scheduler(plugins, record_level=RecordLevel.FULL)
     for number in range(nodes):
         scheduler.handle(
             None, make_node(f"n{number:03}").capacity(cpu="6", memory="8Gi").zone("abc"[number % 3]).obj(), 0

@@ -7,24 +7,21 @@ from typing import Any
 
 from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.kubelet import KubeletOptions, PodRun
-from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.queue import SchedulingQueue
 from bayplan.engine.records import RecordLevel
-from bayplan.framework.configuration.loading import default_configuration
-from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import Plugin
 from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import decode
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
-from bayplan.plugins.registry import in_tree_registry
 from bayplan.sim.arrivals import DEFAULT_START_NS
 from bayplan.sim.operations import Apply, Operation
 from bayplan.sim.result import SimulationResult
 from bayplan.sim.simulator import Simulator
 from bayplan.sim.virtual_cluster import ClusterOptions, VirtualCluster
 from bayplan.testing import make_node, make_pod
+from tests.schedulers import default_scheduler
 
 SECOND = 1_000_000_000
 MINUTE = 60 * SECOND
@@ -44,20 +41,7 @@ def simulator(
     cluster_type: type[VirtualCluster] = VirtualCluster,
 ) -> Simulator:
     """Return a simulator with operations at times since the start, which checks invariants after every event."""
-    gates = FeatureGates()
-    registry = in_tree_registry().with_plugins(*plugins)
-    points = registry.extension_points_for_configuration
-    configuration = default_configuration(gates, extension_points_of=points)
-    configuration = configuration.with_plugins((plugin, 1) for plugin in plugins)
-    scheduler = assemble_scheduler(
-        configuration,
-        registry,
-        feature_gates=gates,
-        seed=seed,
-        start_ns=START,
-        record_level=record_level,
-        queue_type=queue_type,
-    )
+    scheduler = default_scheduler(plugins, seed=seed, start_ns=START, record_level=record_level, queue_type=queue_type)
     kubelet = KubeletOptions(run_of=run_of, start_delay_ns=start_delay_ns, termination_scale=termination_scale)
     cluster = cluster_type(RandomStreams(seed), ClusterOptions(kubelet=kubelet))
     made = Simulator(scheduler, cluster, seed=seed, start_ns=START, check=check)
