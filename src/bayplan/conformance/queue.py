@@ -1,13 +1,12 @@
 """Answer queue traces: replay the operations of a case on Bayplan's scheduling queue and return the state after each.
 
-Traces with ``defaultPlugins`` use the hints and gates of the default configuration (`default_plugins`).
+Traces with ``defaultPlugins`` use the hints and gates of the default configuration (`_default_plugins`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
-from typing import TypeAlias
 
 import msgspec
 
@@ -42,24 +41,6 @@ from bayplan.objects.pod import Pod
 from bayplan.plugins.registry import in_tree_registry
 from bayplan.plugins.scheduling_gates import SchedulingGates
 from bayplan.state.cluster_state import ClusterState
-
-PROFILE = "default-scheduler"
-
-
-def default_plugins(objects: Sequence[KubernetesObject]) -> tuple[list[Registration], list[tuple[str, PreEnqueue]]]:
-    """Return the registrations and the PreEnqueue plugins of the default profile in a cluster with these objects."""
-    scheduler = assemble_scheduler(default_configuration(), in_tree_registry(), feature_gates=FeatureGates())
-    for item in objects:
-        scheduler.handle(None, item, 0)
-    profile = scheduler.profiles[PROFILE]
-    table = registrations([(plugin.name, plugin.events_to_register()) for plugin in profile.plugins.values()])
-    return table, [(plugin.name, plugin.pre_enqueue) for plugin in profile.pre_enqueue]
-
-
-DefaultPlugins: TypeAlias = Callable[
-    [Sequence[KubernetesObject]], tuple[Sequence[Registration], Sequence[tuple[str, PreEnqueue]]]
-]
-"""Returns the registrations and the PreEnqueue plugins of the default profile in a cluster with these objects."""
 
 _START_NS = 1_700_000_000_000_000_000
 _PROFILE = "default-scheduler"
@@ -117,6 +98,11 @@ class _Op(_Camel, kw_only=True):
     node: str = ""
     mode: str = ""
 
+    @property
+    def overriding_node(self) -> str | None:
+        """The nominated node that replaces the pod's own; None to keep that one."""
+        return self.node if self.mode == "override" else None
+
 
 class _Case(_Camel, kw_only=True):
     id: str
@@ -129,12 +115,8 @@ class _Case(_Camel, kw_only=True):
     ops: list[_Op]
 
 
-def answer_queue_case(case: JsonObject, default_plugins: DefaultPlugins = default_plugins) -> JsonObject:
+def answer_queue_case(case: JsonObject) -> JsonObject:
     """Return Bayplan's answer to a queue trace, in the recorded format.
-
-    Args:
-        case: the trace.
-        default_plugins: returns the plugins for traces with ``defaultPlugins``.
 
     Raises:
         InputError: the trace is malformed.
@@ -143,13 +125,23 @@ def answer_queue_case(case: JsonObject, default_plugins: DefaultPlugins = defaul
         trace = msgspec.convert(case, _Case)
     except msgspec.ValidationError as problem:
         raise InputError("queue trace", wanted="the recorded format", got=str(problem)) from None
-    replay = _Replay(trace, default_plugins)
+    replay = _Replay(trace)
     steps: list[JsonObject] = []
     for op in trace.ops:
         result = replay.run(op)
         replay.queue.check_invariants()
         steps.append({"result": result, "state": replay.state()})
     return msgspec.convert({"id": trace.id, "error": None, "steps": steps}, dict)
+
+
+def _default_plugins(objects: Sequence[KubernetesObject]) -> tuple[list[Registration], list[tuple[str, PreEnqueue]]]:
+    """Return the registrations and the PreEnqueue plugins of the default profile in a cluster with these objects."""
+    scheduler = assemble_scheduler(default_configuration(), in_tree_registry(), feature_gates=FeatureGates())
+    for item in objects:
+        scheduler.handle(None, item, 0)
+    profile = scheduler.profiles[_PROFILE]
+    table = registrations([(plugin.name, plugin.events_to_register()) for plugin in profile.plugins.values()])
+    return table, [(plugin.name, plugin.pre_enqueue) for plugin in profile.pre_enqueue]
 
 
 class _Gate:
@@ -171,7 +163,7 @@ def _recorded_hint(hint: _Hint) -> QueueingHint:
 class _Replay:
     """The queue of one trace, and the pods and objects of its cluster."""
 
-    def __init__(self, trace: _Case, default_plugins: DefaultPlugins) -> None:
+    def __init__(self, trace: _Case) -> None:
         options = trace.options
         self.now_ns = options.start_unix_ns
         self.pods = {key: _pod(key, document) for key, document in (trace.pods or {}).items()}
@@ -183,7 +175,7 @@ class _Replay:
         registrations: list[Registration] = []
         plugins: list[tuple[str, PreEnqueue]] = []
         if options.default_plugins:
-            registered, pre_enqueue = default_plugins([kinds.decode(document) for document in trace.cluster or ()])
+            registered, pre_enqueue = _default_plugins([kinds.decode(document) for document in trace.cluster or ()])
             registrations += registered
             plugins += pre_enqueue
         for plugin, hints in sorted((trace.hints or {}).items()):
@@ -227,7 +219,7 @@ class _Replay:
             case "popSpecific":
                 return self._remember(queue.pop_specific(self.pods[op.pod], now_ns))
             case "fail":
-                return self._fail(op)
+                return self._return_to_queue(op) if op.raw else self._fail(op)
             case "done":
                 self.popped.pop(key_of(self.pods[op.pod]), None)
                 queue.done(uid_of(self.pods[op.pod]))
@@ -249,7 +241,7 @@ class _Replay:
                     op.pods, _CODES.get(op.code, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
                 )
             case "nominate":
-                queue.nominator.add(self.pods[op.pod], op.node if op.mode == "override" else None)
+                queue.nominator.add(self.pods[op.pod], op.overriding_node)
             case "unnominate":
                 queue.nominator.remove(uid_of(self.pods[op.pod]))
             case "updateNominated":
@@ -322,29 +314,33 @@ class _Replay:
         return {"pod": _record(queued)}
 
     def _fail(self, op: _Op) -> JsonObject:
+        """Report the failed attempt of a popped pod, as the scheduler does."""
+        queued = self.popped.pop(key_of(self.pods[op.pod]), None)
+        if queued is None:
+            raise InputError("queue trace", got=f"the failure of pod {op.pod}", wanted="the failure of a popped pod")
+        outcome = self.queue.fail(
+            queued,
+            self.now_ns,
+            unschedulable_plugins=frozenset(op.unschedulable or ()),
+            pending_plugins=frozenset(op.pending or ()),
+            nominated_node_name=op.overriding_node,
+        )
+        return {"requeued": outcome is not None, "error": outcome or None}
+
+    def _return_to_queue(self, op: _Op) -> JsonObject:
+        """Return any pod to the queue, popped or not, without the scheduler's checks."""
         pod = self.pods[op.pod]
         queued = self.popped.pop(key_of(pod), None)
-        plugins = frozenset(op.unschedulable or ())
-        pending = frozenset(op.pending or ())
-        if not op.raw:
-            if queued is None:
-                raise InputError(
-                    "queue trace", got=f"the failure of pod {op.pod}", wanted="the failure of a popped pod"
-                )
-            outcome = self.queue.fail(
-                queued,
-                self.now_ns,
-                unschedulable_plugins=plugins,
-                pending_plugins=pending,
-                nominated_node_name=op.node if op.mode == "override" else None,
-            )
-            return {"requeued": outcome is not None, "error": outcome or None}
         if queued is None:
             waiting = self.queue.get(key_of(pod))
             queued = self.queue.new_record(pod, self.now_ns) if waiting is None else copy(waiting)
-        queued.unschedulable_plugins, queued.pending_plugins, queued.gating_plugin = plugins, pending, ""
+        queued.unschedulable_plugins, queued.pending_plugins = (
+            frozenset(op.unschedulable or ()),
+            frozenset(op.pending or ()),
+        )
+        queued.gating_plugin = ""
         error = self.queue.add_unschedulable_if_not_present(queued, self.now_ns)
-        self.queue.nominator.add(queued.pod, op.node if op.mode == "override" else None)
+        self.queue.nominator.add(queued.pod, op.overriding_node)
         return {"requeued": True, "error": error or None}
 
     def state(self) -> JsonObject:
