@@ -250,7 +250,7 @@ class Checker:
             kind = self._check(value)
             wanted = (self._field_type(node.type_name, name) or CelType("object", "")) if known else ERROR
             if optional:
-                kind = self._element(value, kind, optional=True)
+                kind = self._held_by(value, kind)
             if not self._unifier.assignable([kind], [wanted]):
                 shown = self._unifier.resolve(kind)
                 text = f"expected type of field '{name}' is '{wanted}' but provided type is '{shown}'"
@@ -347,9 +347,8 @@ class Checker:
             return kind
         return most_general(known, kind) if self._unifier.assignable([known], [kind]) else DYN
 
-    def _element(self, node: Node, kind: CelType, *, optional: bool) -> CelType:
-        if not optional:
-            return kind
+    def _held_by(self, node: Node, kind: CelType) -> CelType:
+        """Return the type of the value in an optional element."""
         held, was_optional = unwrap_optional(kind)
         if not was_optional and not is_dyn(held):
             self._refuse(node.at, f"expected type '{optional_of(held)}' but found '{held}'")
@@ -360,7 +359,9 @@ class Checker:
         elements: list[tuple[int, CelType]] = []
         self._elements.append(elements)
         for number, item in enumerate(node.items):
-            kind = self._element(item, self._check(item), optional=number in node.optional)
+            kind = self._check(item)
+            if number in node.optional:
+                kind = self._held_by(item, kind)
             elements.append((item.at, kind))
             self._kinds[id(item)] = kind
             found = self._join(found, kind)
@@ -373,7 +374,9 @@ class Checker:
         found_values: list[tuple[int, CelType]] = []
         self._entries += (found_keys, found_values)
         for key, value, optional in node.entries:
-            key_kind, kind = self._check(key), self._element(value, self._check(value), optional=optional)
+            key_kind, kind = self._check(key), self._check(value)
+            if optional:
+                kind = self._held_by(value, kind)
             found_keys.append((key.at, key_kind))
             found_values.append((value.at, kind))
             self._kinds |= {id(key): key_kind, id(value): kind}
