@@ -136,23 +136,31 @@ _APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
 _PROFILE_TYPES = ("RuntimeDefault", "Localhost")
 
 
-def _app_armor_profile(pod: Document) -> Violation | None:
-    def bad(context: Document) -> str | None:
-        profile = context.get("appArmorProfile")
+def _forbidden_profiles(pod: Document, field: str) -> tuple[list[str], str]:
+    """Return the types of the forbidden profiles in a field of the security contexts, and the parts of the pod that set them."""
+
+    def forbidden_type(context: Document) -> str | None:
+        profile = context.get(field)
         kind = str(profile.get("type") or "") if isinstance(profile, dict) else None
         return None if kind in (None, *_PROFILE_TYPES) else kind
 
-    of_pod = bad(_context(pod))
-    found = [(name, kind) for name, _, context in _containers(pod) if (kind := bad(context)) is not None]
+    of_pod = forbidden_type(_context(pod))
+    found = [(name, kind) for name, _, each in _containers(pod) if (kind := forbidden_type(each)) is not None]
+    kinds = sorted({kind for _, kind in found} | ({of_pod} if of_pod is not None else set()))
+    return kinds, _setters(of_pod is not None, [name for name, _ in found])
+
+
+def _app_armor_profile(pod: Document) -> Violation | None:
+    kinds, profile_setters = _forbidden_profiles(pod, "appArmorProfile")
     annotations = sorted(
         f"{name}={quote(value)}"
         for name, value in _annotations(pod).items()
         if name.startswith(_APP_ARMOR) and value not in ("", "runtime/default") and not value.startswith("localhost/")
     )
-    values = sorted({kind for _, kind in found} | ({of_pod} if of_pod is not None else set())) + annotations
+    values = kinds + annotations
     if not values:
         return None
-    setters = [_setters(of_pod is not None, [name for name, _ in found])] if len(values) > len(annotations) else []
+    setters = [profile_setters] if kinds else []
     setters += [_count("annotation", annotations)] if annotations else []
     detail = f"{' and '.join(setters)} must not set AppArmor profile type to {_listed(values)}"
     return Violation(_count("forbidden AppArmor profile", values), detail)
@@ -290,22 +298,12 @@ def _seccomp_annotations(pod: Document) -> Violation | None:
 
 
 def _seccomp_profile(*, required: bool) -> CheckPod:
-    def bad(context: Document) -> str | None:
-        """Return the type of a forbidden profile; None if it is allowed or absent."""
-        profile = context.get("seccompProfile")
-        kind = str(profile.get("type") or "") if isinstance(profile, dict) else None
-        return None if kind in (None, *_PROFILE_TYPES) else kind
-
     def check(pod: Document) -> Violation | None:
-        context = _context(pod)
-        of_pod = bad(context)
-        found = [(name, kind) for name, _, each in _containers(pod) if (kind := bad(each)) is not None]
-        if of_pod is not None or found:
-            kinds = sorted({kind for _, kind in found} | ({of_pod} if of_pod is not None else set()))
-            setters = _setters(of_pod is not None, [name for name, _ in found])
+        kinds, setters = _forbidden_profiles(pod, "seccompProfile")
+        if kinds:
             detail = f"{setters} must not set securityContext.seccompProfile.type to {_listed(kinds)}"
             return Violation("seccompProfile", detail)
-        if not required or isinstance(context.get("seccompProfile"), dict):
+        if not required or isinstance(_context(pod).get("seccompProfile"), dict):
             return None
         missing = [name for name, _, each in _containers(pod) if not isinstance(each.get("seccompProfile"), dict)]
         wanted = 'must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"'
