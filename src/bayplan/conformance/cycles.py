@@ -18,7 +18,7 @@ from bayplan.base.version import KUBERNETES_VERSION
 from bayplan.conformance.cases import Json, JsonObject
 from bayplan.conformance.cluster_objects import ClusterObjects, read_objects
 from bayplan.engine.assemble import assemble_scheduler
-from bayplan.engine.cycle import ScheduleResult, absent_status, schedule_pod
+from bayplan.engine.cycle import absent_status, schedule_pod
 from bayplan.engine.filtered_rows import PASSES
 from bayplan.engine.plan import Plan, score_over
 from bayplan.engine.queued_pod import key_of, uid_of
@@ -104,69 +104,252 @@ def run_cycle(scheduler: Scheduler, objects: ClusterObjects, key: str) -> JsonOb
     if pod.metadata.deletion_timestamp is not None:
         answer["message"] = f"skip schedule deleting pod: {key}"
         return answer
-    plan = scheduler.plans.plan_for(profile, pod)
-    cycle_state = CycleState()
-    result = schedule_pod(plan, pod, cycle_state, scheduler.nominated_pods, first_by_name)
-    if not scheduler.state.nodes.row_of:
-        answer["message"] = result.failure.message if result.failure is not None else None
-        return answer
-    if result.diagnosis is not None and result.diagnosis.absent_status is not None:
-        # The recording program does not name the filter that rejected the nominated node here.
-        result.diagnosis.absent_status = absent_status(plan)
-    _record_filters(answer, plan, pod, result)
-    if plan.pre.status is None and repeats_overhead(pod):
-        answer["filterAll"] = _every_filter(_plan_after_sums(scheduler, profile, pod))
-    failure = result.failure
-    # An Error of a filter ends the cycle before scores, even if other nodes are feasible.
-    if result.feasible_nodes and (failure is None or result.scored_by is not None):
-        failure = _record_scores(answer, plan, result) or failure
-    if failure is not None and result.diagnosis is None:
-        answer["message"] = failure.message
-        return answer
-    if result.diagnosis is not None:
-        _record_preemption(answer, scheduler, profile, pod, result, cycle_state)
-        return answer
-    _take_node(answer, scheduler, profile, plan, pod, result, cycle_state)
+    _Cycle(scheduler, profile, pod, answer).record()
     return answer
 
 
-def _record_filters(answer: JsonObject, plan: Plan, pod: Pod, result: ScheduleResult) -> None:
-    pre, names = plan.pre, plan.state.nodes.names
-    status = pre.status or Status(Code.SUCCESS)
-    node_names = list[Json](sorted(pre.node_names)) if pre.node_names is not None else None
-    answer["preFilter"] = {
-        "plugin": status.plugin,
-        "code": status.code.text,
-        "reasons": list(status.reasons),
-        "nodeNames": None if pre.status is not None and pre.node_names else node_names,
-    }
-    answer["preFilterSkipped"] = list[Json](sorted(pre.skipped))
-    if pod.status.nominated_node_name and pre.status is None:
-        answer["nominated"] = {
-            "node": pod.status.nominated_node_name,
-            "feasible": result.row >= 0 and result.chose_nominated_node_alone,
+class _Cycle:
+    """One pod's cycle, whose results are written to an answer.
+
+    Args:
+        scheduler: the scheduler.
+        profile: the profile of the pod.
+        pod: the pod.
+        answer: the answer, without results.
+    """
+
+    def __init__(self, scheduler: Scheduler, profile: Profile, pod: Pod, answer: JsonObject) -> None:
+        self._scheduler = scheduler
+        self._profile = profile
+        self._pod = pod
+        self._answer = answer
+        self._plan = scheduler.plans.plan_for(profile, pod)
+        self._state = CycleState()
+        self._result = schedule_pod(self._plan, pod, self._state, scheduler.nominated_pods, first_by_name)
+
+    def record(self) -> None:
+        """Write the results of all extension points to the answer, and apply the decision."""
+        answer, plan, result = self._answer, self._plan, self._result
+        if not self._scheduler.state.nodes.row_of:
+            answer["message"] = result.failure.message if result.failure is not None else None
+            return
+        if result.diagnosis is not None and result.diagnosis.absent_status is not None:
+            # The recording program does not name the filter that rejected the nominated node here.
+            result.diagnosis.absent_status = absent_status(plan)
+        self._record_filters()
+        if plan.pre.status is None and repeats_overhead(self._pod):
+            answer["filterAll"] = _every_filter(self._plan_after_sums())
+        failure = result.failure
+        # An Error of a filter ends the cycle before scores, even if other nodes are feasible.
+        if result.feasible_nodes and (failure is None or result.scored_by is not None):
+            failure = self._record_scores() or failure
+        if result.diagnosis is not None:
+            self._record_preemption(result.diagnosis)
+        elif failure is not None:
+            answer["message"] = failure.message
+        else:
+            self._take_node()
+
+    def _record_filters(self) -> None:
+        answer, plan, pod, result = self._answer, self._plan, self._pod, self._result
+        pre, names = plan.pre, plan.state.nodes.names
+        status = pre.status or Status(Code.SUCCESS)
+        node_names = list[Json](sorted(pre.node_names)) if pre.node_names is not None else None
+        answer["preFilter"] = {
+            "plugin": status.plugin,
+            "code": status.code.text,
+            "reasons": list(status.reasons),
+            "nodeNames": None if pre.status is not None and pre.node_names else node_names,
         }
-    if pre.status is not None:
-        return
-    answer["filterAll"] = _every_filter(plan)
-    if result.chose_nominated_node_alone:
-        answer["feasible"] = [pod.status.nominated_node_name]
-        return
-    failures = plan.filtered.first_failures()
-    for row, failure in result.nominated_failures.items():
-        failures[row] = failure
-    examined = plan.filtered.examined()
-    by_node: dict[str, Json] = {}
-    alive = np.flatnonzero(plan.state.nodes.alive).tolist()
-    for row in alive:
-        failure = int(failures[row])
-        if examined[row] and failure != PASSES:
-            found = plan.filter_error(failure) if failure & ERROR_BIT else plan.status_of(failure)
-            by_node[names[row] or ""] = {"plugin": found.plugin, **_recorded(found)}
-    answer["filter"] = by_node
-    answer["feasible"] = list[Json](
-        sorted(names[row] or "" for row in alive if examined[row] and failures[row] == PASSES)
-    )
+        answer["preFilterSkipped"] = list[Json](sorted(pre.skipped))
+        if pod.status.nominated_node_name and pre.status is None:
+            answer["nominated"] = {
+                "node": pod.status.nominated_node_name,
+                "feasible": result.row >= 0 and result.chose_nominated_node_alone,
+            }
+        if pre.status is not None:
+            return
+        answer["filterAll"] = _every_filter(plan)
+        if result.chose_nominated_node_alone:
+            answer["feasible"] = [pod.status.nominated_node_name]
+            return
+        failures = plan.filtered.first_failures()
+        for row, failure in result.nominated_failures.items():
+            failures[row] = failure
+        examined = plan.filtered.examined()
+        by_node: dict[str, Json] = {}
+        alive = np.flatnonzero(plan.state.nodes.alive).tolist()
+        for row in alive:
+            failure = int(failures[row])
+            if examined[row] and failure != PASSES:
+                found = plan.filter_error(failure) if failure & ERROR_BIT else plan.status_of(failure)
+                by_node[names[row] or ""] = {"plugin": found.plugin, **_recorded(found)}
+        answer["filter"] = by_node
+        answer["feasible"] = list[Json](
+            sorted(names[row] or "" for row in alive if examined[row] and failures[row] == PASSES)
+        )
+
+    def _plan_after_sums(self) -> Plan:
+        """Return a plan for a pod whose requests are as upstream leaves them after a PreFilter.
+
+        The recording program runs every filter alone only after another PreFilter.
+        """
+        pod = self._pod
+        sums = sum(plugin.sums_in_pre_filter for plugin in self._profile.pre_filter)
+        requests: dict[str, str | int | float] = {}
+        assert pod.spec.resources is not None
+        for name, amount in pod.spec.resources.requests.items():
+            quantity = parse_quantity(amount)
+            if quantity.is_decimal:
+                for _ in range(sums if name in pod.spec.overhead else 0):
+                    quantity += parse_quantity(pod.spec.overhead[name])
+                whole, nanos = divmod(quantity.as_nanos(), 10**9)
+                amount = f"{whole}.{nanos:09d}"
+            requests[name] = amount
+        resources = structs.replace(pod.spec.resources, requests=requests)
+        left = structs.replace(pod, spec=structs.replace(pod.spec, resources=resources))
+        plan = self._scheduler.plans.plan_for(self._profile, left)
+        plan.run_pre_filter_plugins(CycleState())
+        plan.refresh_filters()
+        return plan
+
+    def _record_scores(self) -> Status | None:
+        """Write the scores of the feasible nodes to the answer; return the Error that ended scoring, or None."""
+        answer, plan = self._answer, self._plan
+        names = plan.state.nodes.names
+        feasible = _rows_of(plan, answer["feasible"])
+        scored = score_over(plan, feasible)
+        failure, prepared = scored.failure, scored.pre_scores.recorded_results()
+        if all(code in (Code.SUCCESS, Code.SKIP) for _, code in prepared):
+            # The recording program returns before it lists these names if a PreScore plugin fails.
+            answer["preScoreSkipped"] = list[Json](sorted(name for name, code in prepared if code is Code.SKIP))
+        if failure is not None and _has_failing_scorer(scored):
+            scored = _score_before(failure.plugin, plan, feasible)
+        totals = scored.totals
+        rows = np.flatnonzero(feasible).tolist()
+        answer["scores"] = {
+            part.name: {
+                "weight": totals.weights[number],
+                "raw": {names[row] or "": int(part.values[row]) for row in rows},
+                "normalized": {names[row] or "": int(totals.normalized(number)[row]) for row in rows},
+            }
+            for number, part in enumerate(totals.results)
+        }
+        if failure is None or totals.results:
+            answer["total"] = {names[row] or "": int(totals.total[row]) for row in rows}
+        if failure is not None:
+            return failure
+        highest = int(totals.total.max())
+        answer["best"] = list[Json](sorted(names[row] or "" for row in rows if totals.total[row] == highest))
+        self._check_cached_totals(totals.total)
+        return None
+
+    def _check_cached_totals(self, total: Ints) -> None:
+        """Raise AssertionError if the plan's totals, which decide, differ from those of a plan without cached results."""
+        plan, result = self._plan, self._result
+        own = not any(plan.filtered.feasible[row] for row in result.nominated_failures)
+        if result.scored_by is not None and own and not np.array_equal(plan.totals.total, total):
+            raise AssertionError("the cached totals of the plan differ from those of all nodes")
+
+    def _record_preemption(self, diagnosis: Diagnosis) -> None:
+        """Run PostFilter, and write its result and the message to the answer.
+
+        The nomination is stored as the recording program does.
+        """
+        profile, pod, scheduler, key = self._profile, self._pod, self._scheduler, key_of(self._pod)
+        if profile.post_filter:
+            candidates = self._candidates(diagnosis)
+            found, status = scheduler.run_post_filter_plugins(profile, pod, diagnosis, self._state)
+            names: list[str] = []
+            if found is not None and found.nominated_node_name:
+                found, names = self._first_of_all_starts(diagnosis, found)
+            node = found.nominated_node_name if found is not None else None
+            victims: list[Json] = list(found.victims) if found is not None else []
+            preemption: JsonObject = {
+                "code": status.code.text,
+                "reasons": list(status.reasons),
+                "nominatedNode": node or None,
+                "nominatedNodes": list[Json](names),
+                "victims": victims,
+                "candidates": candidates,
+            }
+            self._answer["preemption"] = preemption
+            if node is not None:
+                scheduler.queue.nominator.add(scheduler.pods[key], node)
+                scheduler.pods[key] = _nominated(scheduler.pods[key], node)
+                if found is not None and found.clears_nominations:
+                    for cleared in scheduler.lower_nominations(scheduler.pods[key], node):
+                        scheduler.pods[cleared.key] = _nominated(cleared, "")
+                        scheduler.queue.nominator.remove(uid_of(cleared))
+        self._answer["message"] = diagnosis.message()
+
+    def _candidates(self, diagnosis: Diagnosis) -> dict[str, Json]:
+        """Return the result of a dry run on every node, by node, even if fewer candidates are enough for the plugin."""
+        answers: dict[str, Json] = {}
+        for plugin in self._profile.post_filter:
+            if not isinstance(plugin, DefaultPreemption):
+                continue
+            evaluator = plugin.evaluator
+            rows = evaluator.potential_nodes(diagnosis)
+            if evaluator.why_not_eligible(self._pod, diagnosis) or not len(rows):
+                continue
+            names, found = (
+                plugin.handle.cluster.nodes.names,
+                evaluator.find_candidates(self._pod, self._state, rows, len(rows)),
+            )
+            for number, row in enumerate(found.rows.tolist()):
+                answers[names[row] or ""] = {
+                    "victims": [info.key for info in found.victims_at(number)],
+                    "numPDBViolations": found.violations_at(number),
+                }
+        return answers
+
+    def _first_of_all_starts(self, diagnosis: Diagnosis, found: PostFilterResult) -> tuple[PostFilterResult, list[str]]:
+        """Return the first of all possible nominations by node name, and the names of all possible nodes, sorted.
+
+        If upstream stops after some candidates, its choice depends on the node at which its search starts: try all of them.
+        """
+        plugin = next(each for each in self._profile.post_filter if isinstance(each, DefaultPreemption))
+        results = [found]
+        count = len(plugin.evaluator.potential_nodes(diagnosis))
+        if plugin.evaluator.number_of_candidates(count) < count:
+            starts = (
+                plugin.evaluator.preempt(self._pod, diagnosis, self._state, offset=offset)[0] for offset in range(count)
+            )
+            results = [each for each in starts if each is not None and each.nominated_node_name]
+            found = plugin.start(self._pod, min(results, key=lambda each: each.nominated_node_name or ""))
+        names = plugin.handle.cluster.nodes.names
+        shortlists = [each.shortlist for each in results if each.shortlist]
+        best_rows = {row for shortlist in shortlists for row in shortlist.rows[shortlist.best()].tolist()}
+        return found, sorted(names[row] or "" for row in best_rows)
+
+    def _take_node(self) -> None:
+        """Assume the pod on its node and run the Reserve plugins."""
+        answer, scheduler, profile, pod, cycle_state = (
+            self._answer,
+            self._scheduler,
+            self._profile,
+            self._pod,
+            self._state,
+        )
+        node_name = scheduler.state.nodes.names[self._result.row] or ""
+        answer["chosen"] = node_name
+        scheduler.assume(self._plan, pod, key_of(pod), self._result.row)
+        for reserver in profile.reserve:
+            status = reserver.reserve(cycle_state, pod, node_name)
+            if not status.ok:
+                answer["reserve"] = {"plugin": reserver.name, "code": status.code.text, "reasons": list(status.reasons)}
+                for other in reversed(profile.reserve):
+                    other.unreserve(cycle_state, pod, node_name)
+                scheduler.forget(key_of(pod))
+                return
+        reserved: dict[str, Json] = {}
+        for reserver in profile.reserve:
+            for part, taken in reserver.reserved(cycle_state).items():
+                if taken:
+                    reserved[part] = _plain(taken)
+        if reserved:
+            answer["reserved"] = reserved
 
 
 def _every_filter(plan: Plan) -> dict[str, Json]:
@@ -179,61 +362,6 @@ def _every_filter(plan: Plan) -> dict[str, Json]:
             answers = {names[row] or "": _recorded(plan.explain(number, int(part.values[row]))) for row in failed}
             every[part.name] = dict[str, Json](answers)
     return every
-
-
-def _plan_after_sums(scheduler: Scheduler, profile: Profile, pod: Pod) -> Plan:
-    """Return a plan for a pod whose requests are as upstream leaves them after a PreFilter.
-
-    The recording program runs every filter alone only after another PreFilter.
-    """
-    sums = sum(plugin.sums_in_pre_filter for plugin in profile.pre_filter)
-    requests: dict[str, str | int | float] = {}
-    assert pod.spec.resources is not None
-    for name, amount in pod.spec.resources.requests.items():
-        quantity = parse_quantity(amount)
-        if quantity.is_decimal:
-            for _ in range(sums if name in pod.spec.overhead else 0):
-                quantity += parse_quantity(pod.spec.overhead[name])
-            whole, nanos = divmod(quantity.as_nanos(), 10**9)
-            amount = f"{whole}.{nanos:09d}"
-        requests[name] = amount
-    resources = structs.replace(pod.spec.resources, requests=requests)
-    left = structs.replace(pod, spec=structs.replace(pod.spec, resources=resources))
-    plan = scheduler.plans.plan_for(profile, left)
-    plan.run_pre_filter_plugins(CycleState())
-    plan.refresh_filters()
-    return plan
-
-
-def _record_scores(answer: JsonObject, plan: Plan, result: ScheduleResult) -> Status | None:
-    """Write the scores of the feasible nodes to the answer; return the Error that ended scoring, or None."""
-    names = plan.state.nodes.names
-    feasible = _rows_of(plan, answer["feasible"])
-    scored = score_over(plan, feasible)
-    failure, prepared = scored.failure, scored.pre_scores.recorded_results()
-    if all(code in (Code.SUCCESS, Code.SKIP) for _, code in prepared):
-        # The recording program returns before it lists these names if a PreScore plugin fails.
-        answer["preScoreSkipped"] = list[Json](sorted(name for name, code in prepared if code is Code.SKIP))
-    if failure is not None and _has_failing_scorer(scored):
-        scored = _score_before(failure.plugin, plan, feasible)
-    totals = scored.totals
-    rows = np.flatnonzero(feasible).tolist()
-    answer["scores"] = {
-        part.name: {
-            "weight": totals.weights[number],
-            "raw": {names[row] or "": int(part.values[row]) for row in rows},
-            "normalized": {names[row] or "": int(totals.normalized(number)[row]) for row in rows},
-        }
-        for number, part in enumerate(totals.results)
-    }
-    if failure is None or totals.results:
-        answer["total"] = {names[row] or "": int(totals.total[row]) for row in rows}
-    if failure is not None:
-        return failure
-    highest = int(totals.total.max())
-    answer["best"] = list[Json](sorted(names[row] or "" for row in rows if totals.total[row] == highest))
-    _check_kept_totals(plan, result, totals.total)
-    return None
 
 
 def _has_failing_scorer(scored: Plan) -> bool:
@@ -253,93 +381,6 @@ def _score_before(failing: str, plan: Plan, feasible: Bools) -> Plan:
         profile.score = scorers
 
 
-def _check_kept_totals(plan: Plan, result: ScheduleResult, total: Ints) -> None:
-    """Raise AssertionError if the plan's totals, which decide, differ from those of a plan without cached results."""
-    own = not any(plan.filtered.feasible[row] for row in result.nominated_failures)
-    if result.scored_by is not None and own and not np.array_equal(plan.totals.total, total):
-        raise AssertionError("the cached totals of the plan differ from those of all nodes")
-
-
-def _record_preemption(
-    answer: JsonObject,
-    scheduler: Scheduler,
-    profile: Profile,
-    pod: Pod,
-    result: ScheduleResult,
-    cycle_state: CycleState,
-) -> None:
-    """Run PostFilter, and write its result and the message to the answer.
-
-    The nomination is stored as the recording program does.
-    """
-    assert result.diagnosis is not None
-    key = key_of(pod)
-    if profile.post_filter:
-        candidates = _candidates(profile, pod, result.diagnosis, cycle_state)
-        found, status = scheduler.run_post_filter_plugins(profile, pod, result.diagnosis, cycle_state)
-        names: list[str] = []
-        if found is not None and found.nominated_node_name:
-            found, names = _first_of_all_starts(profile, pod, result.diagnosis, cycle_state, found)
-        node = found.nominated_node_name if found is not None else None
-        victims: list[Json] = list(found.victims) if found is not None else []
-        preemption: JsonObject = {
-            "code": status.code.text,
-            "reasons": list(status.reasons),
-            "nominatedNode": node or None,
-            "nominatedNodes": list[Json](names),
-            "victims": victims,
-            "candidates": candidates,
-        }
-        answer["preemption"] = preemption
-        if node is not None:
-            scheduler.queue.nominator.add(scheduler.pods[key], node)
-            scheduler.pods[key] = _nominated(scheduler.pods[key], node)
-            if found is not None and found.clears_nominations:
-                for cleared in scheduler.lower_nominations(scheduler.pods[key], node):
-                    scheduler.pods[cleared.key] = _nominated(cleared, "")
-                    scheduler.queue.nominator.remove(uid_of(cleared))
-    answer["message"] = result.diagnosis.message()
-
-
-def _candidates(profile: Profile, pod: Pod, diagnosis: Diagnosis, cycle_state: CycleState) -> dict[str, Json]:
-    """Return the result of a dry run on every node, by node, even if fewer candidates are enough for the plugin."""
-    answers: dict[str, Json] = {}
-    for plugin in profile.post_filter:
-        if not isinstance(plugin, DefaultPreemption):
-            continue
-        evaluator = plugin.evaluator
-        rows = evaluator.potential_nodes(diagnosis)
-        if evaluator.why_not_eligible(pod, diagnosis) or not len(rows):
-            continue
-        names, found = plugin.handle.cluster.nodes.names, evaluator.find_candidates(pod, cycle_state, rows, len(rows))
-        for number, row in enumerate(found.rows.tolist()):
-            answers[names[row] or ""] = {
-                "victims": [info.key for info in found.victims_at(number)],
-                "numPDBViolations": found.violations_at(number),
-            }
-    return answers
-
-
-def _first_of_all_starts(
-    profile: Profile, pod: Pod, diagnosis: Diagnosis, cycle_state: CycleState, found: PostFilterResult
-) -> tuple[PostFilterResult, list[str]]:
-    """Return the first of all possible nominations by node name, and the names of all possible nodes, sorted.
-
-    If upstream stops after some candidates, its choice depends on the node at which its search starts: try all of them.
-    """
-    plugin = next(each for each in profile.post_filter if isinstance(each, DefaultPreemption))
-    results = [found]
-    count = len(plugin.evaluator.potential_nodes(diagnosis))
-    if plugin.evaluator.number_of_candidates(count) < count:
-        starts = (plugin.evaluator.preempt(pod, diagnosis, cycle_state, offset=offset)[0] for offset in range(count))
-        results = [each for each in starts if each is not None and each.nominated_node_name]
-        found = plugin.start(pod, min(results, key=lambda each: each.nominated_node_name or ""))
-    names = plugin.handle.cluster.nodes.names
-    shortlists = [each.shortlist for each in results if each.shortlist]
-    best_rows = {row for shortlist in shortlists for row in shortlist.rows[shortlist.best()].tolist()}
-    return found, sorted(names[row] or "" for row in best_rows)
-
-
 def _examine_all_candidates(scheduler: Scheduler, written: Json) -> None:
     """Make DefaultPreemption examine every candidate, except in profiles for which the case sets its arguments."""
     given: set[str] = set()
@@ -357,35 +398,6 @@ def _examine_all_candidates(scheduler: Scheduler, written: Json) -> None:
                 plugin.evaluator.arguments = structs.replace(
                     plugin.evaluator.arguments, min_candidate_nodes_percentage=100
                 )
-
-
-def _take_node(
-    answer: JsonObject,
-    scheduler: Scheduler,
-    profile: Profile,
-    plan: Plan,
-    pod: Pod,
-    result: ScheduleResult,
-    cycle_state: CycleState,
-) -> None:
-    node_name = scheduler.state.nodes.names[result.row] or ""
-    answer["chosen"] = node_name
-    scheduler.assume(plan, pod, key_of(pod), result.row)
-    for reserver in profile.reserve:
-        status = reserver.reserve(cycle_state, pod, node_name)
-        if not status.ok:
-            answer["reserve"] = {"plugin": reserver.name, "code": status.code.text, "reasons": list(status.reasons)}
-            for other in reversed(profile.reserve):
-                other.unreserve(cycle_state, pod, node_name)
-            scheduler.forget(key_of(pod))
-            return
-    reserved: dict[str, Json] = {}
-    for reserver in profile.reserve:
-        for part, taken in reserver.reserved(cycle_state).items():
-            if taken:
-                reserved[part] = _plain(taken)
-    if reserved:
-        answer["reserved"] = reserved
 
 
 def _pre_enqueue(profile: Profile, pod: Pod) -> Status | None:
