@@ -243,52 +243,66 @@ def parse_shape(
     Raises:
         InputError: the text can't be parsed.
     """
-    model: NodeShape | None = None
-    allocatable: ResourceList = {}
-    labels: dict[str, str] = {}
-    taints: list[Taint] = []
-    name, price, most = "", None, None
-    for part in text.split(","):
-        key, equals, value = part.strip().partition("=")
-        if not equals or not value:
-            raise InputError("shape", got=repr(part), wanted="key=value", hint="cpu=8,memory=32Gi,price=0.4")
-        if key == "like":
-            model = _like(value, state)
-        elif key == "name":
-            name = value
-        elif key == "price":
-            price = parse_number(key, value)
-        elif key == "most":
-            most = int(parse_number(key, value))
-        elif key == "zone":
-            labels[ZONE] = value
-        elif key.startswith("label."):
-            labels[key.removeprefix("label.")] = value
-        elif key == "taint":
-            taints.append(parse_taint(value))
-        else:
-            check_node_amount(key, value, what="shape", example="cpu=8,memory=32Gi")
-            allocatable[key] = value
+    written = _written_shape(text, state)
     nodes = [] if state is None else [node for node in state.nodes.nodes if node is not None]
+    labels, model = written.labels, written.model
     labels = {**(place_labels(labels[ZONE], nodes) if ZONE in labels else {}), **labels}
     if model is None:
         labels = {**platform_labels(nodes), **labels}
     elif ZONE in labels and model.zone != labels[ZONE]:
         model = replace(model, template=_without_place(model.template))
-    base = model or NodeShape(name=text, template=Node(metadata=ObjectMeta(name=name or text)))
+    base = model or NodeShape(name=text, template=Node(metadata=ObjectMeta(name=written.name or text)))
     template = base.template
-    allocatable = {**template.status.allocatable, **allocatable}
+    allocatable = {**template.status.allocatable, **written.allocatable}
     if "cpu" not in allocatable or "memory" not in allocatable:
         raise InputError("shape", got=repr(text), wanted="cpu and memory, or like=NODE", hint="cpu=8,memory=32Gi")
     allocatable.setdefault("pods", DEFAULT_PODS)
     node = replace(
         template,
         metadata=replace(template.metadata, labels={**template.metadata.labels, **labels}),
-        spec=replace(template.spec, taints=(*template.spec.taints, *taints)),
+        spec=replace(template.spec, taints=(*template.spec.taints, *written.taints)),
         status=replace(template.status, allocatable=allocatable, capacity=allocatable),
     )
-    price = price_by(node) if price is None else price
-    return replace(base, name=name or base.name, template=node, price=price, most=most)
+    price = price_by(node) if written.price is None else written.price
+    return replace(base, name=written.name or base.name, template=node, price=price, most=written.most)
+
+
+class _WrittenShape(msgspec.Struct):
+    """The parts of a shape that a user wrote; `model` is the shape of the node after ``like``."""
+
+    name: str = ""
+    model: NodeShape | None = None
+    price: float | None = None
+    most: int | None = None
+    labels: dict[str, str] = {}
+    taints: list[Taint] = []
+    allocatable: ResourceList = {}
+
+
+def _written_shape(text: str, state: ClusterState | None) -> _WrittenShape:
+    written = _WrittenShape()
+    for part in text.split(","):
+        key, equals, value = part.strip().partition("=")
+        if not equals or not value:
+            raise InputError("shape", got=repr(part), wanted="key=value", hint="cpu=8,memory=32Gi,price=0.4")
+        if key == "like":
+            written.model = _like(value, state)
+        elif key == "name":
+            written.name = value
+        elif key == "price":
+            written.price = parse_number(key, value)
+        elif key == "most":
+            written.most = int(parse_number(key, value))
+        elif key == "zone":
+            written.labels[ZONE] = value
+        elif key.startswith("label."):
+            written.labels[key.removeprefix("label.")] = value
+        elif key == "taint":
+            written.taints.append(parse_taint(value))
+        else:
+            check_node_amount(key, value, what="shape", example="cpu=8,memory=32Gi")
+            written.allocatable[key] = value
+    return written
 
 
 def place_labels(zone: str, nodes: Iterable[Node]) -> dict[str, str]:
