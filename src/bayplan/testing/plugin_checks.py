@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -170,23 +170,22 @@ def the_same_question_has_the_same_answer(make: Make, sample: SampleCluster) -> 
 def what_is_not_declared_has_no_influence(make: Make, sample: SampleCluster) -> None:
     """Results change only if the params change, or if data changes that `reads` (for PreFilter, `pre_reads`) declares."""
     subject = make(sample)
-    before_filter, before_score = _cached_results(subject)
-    row = subject.rows[0]
+    before, row = _cached_results(subject), subject.rows[0]
     newcomer = typed(sample.newcomer, Pod)
     subject.state.place(subject.state.pod_info(newcomer), row)
     touched = Reads.USAGE | (Reads.PORTS if _has_ports(newcomer) else Reads.NOTHING)
-    _compare_cached(subject, before_filter, before_score, row, touched, "a pod was placed on {node}")
-    before_filter, before_score = _cached_results(subject)
+    _compare_cached(subject, before, _Change(f"a pod was placed on {subject.name(row)}", row, touched))
+    before = _cached_results(subject)
     subject.state.catalog.put("elsewhere", Namespace(metadata=ObjectMeta(name="elsewhere")))
-    _compare_cached(subject, before_filter, before_score, -1, Reads.NOTHING, "a namespace was made")
+    _compare_cached(subject, before, _Change("a namespace was made", -1, Reads.NOTHING))
     if len(subject.rows) > 1:
-        before_filter, before_score = _cached_results(subject)
+        before = _cached_results(subject)
         node = copy.deepcopy(sample.nodes[0])
         node["metadata"]["labels"] |= {"bayplan.io/checked": "yes"}
         node["status"]["allocatable"] |= {"cpu": "7"}
         subject.state.update_node(typed(node, Node))
-        changed = subject.state.nodes.row_of[node["metadata"]["name"]]
-        _compare_cached(subject, before_filter, before_score, changed, Reads.EVERYTHING, "node {node} was changed")
+        row = subject.state.nodes.row_of[node["metadata"]["name"]]
+        _compare_cached(subject, before, _Change(f"node {subject.name(row)} was changed", row, Reads.EVERYTHING))
 
 
 def pods_that_look_alike_are_treated_alike(make: Make, sample: SampleCluster) -> None:
@@ -249,7 +248,7 @@ def skipped_pods_need_no_binding(make: Make, sample: SampleCluster) -> None:
             )
 
 
-# --- helpers ----------------------------------------------------------------------------------------------------------
+# --- differences of pods, and comparisons of results ------------------------------------------------------------------
 
 UNSIGNED = ("name", "annotation")
 """Differences that pods of one workload have, and that the engine ignores unless the plugin's signature contains them."""
@@ -276,58 +275,64 @@ def _variants(sample: SampleCluster) -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-def _cached_results(subject: Subject) -> tuple[Any, Any]:
-    """Return (PreFilter's result, verdicts) and (params, raw scores), with None for what the plugin lacks or skips."""
-    filtered = scored = None
+class _Change(NamedTuple):
+    """A change of the cluster: in words, the row of the node (-1 for none), and the data that changed there."""
+
+    text: str
+    row: int
+    touched: Reads
+
+
+class _CachedResults(NamedTuple):
+    """PreFilter's result, verdicts, params for Score and raw scores; None for what the plugin lacks or skips."""
+
+    pre_filter: Any
+    verdicts: Any
+    params: Any
+    raw: Any
+
+
+def _cached_results(subject: Subject) -> _CachedResults:
+    pre_filter = subject.pre_filter() if subject.filters else None
+    params = subject.score_params() if subject.scores else None
+    return _CachedResults(
+        pre_filter,
+        subject.verdicts(pre_filter.params).copy() if isinstance(pre_filter, PreFilterResult) else None,
+        params,
+        None if params is None else subject.raw(params).copy(),
+    )
+
+
+def _compare_cached(subject: Subject, before: _CachedResults, change: _Change) -> None:
+    plugin, now = subject.plugin, _cached_results(subject)
     if subject.filters:
-        answer = subject.pre_filter()
-        verdicts = subject.verdicts(answer.params).copy() if isinstance(answer, PreFilterResult) else None
-        filtered = (answer, verdicts)
-    if subject.scores:
-        params = subject.score_params()
-        scored = (params, None if params is None else subject.raw(params).copy())
-    return filtered, scored
-
-
-def _compare_cached(subject: Subject, filtered: Any, scored: Any, row: int, touched: Reads, what: str) -> None:
-    plugin = subject.plugin
-    described = what.format(node=subject.name(row))
-    now_filtered, now_scored = _cached_results(subject)
-    reads = plugin.reads
-    if filtered is not None and now_filtered is not None:
-        if "pre_filter" in subject.points and not touched & Reads.NODES:
+        if "pre_filter" in subject.points and not change.touched & Reads.NODES:
             pre_reads = plugin.pre_filter_reads(subject.spec)
             static = not pre_reads & ~Reads.NODES
-            if static and now_filtered[0] != filtered[0] and not skips(filtered[0]):
+            if static and now.pre_filter != before.pre_filter and not skips(before.pre_filter):
                 raise PluginFault(
-                    f"after {described}, pre_filter() returns {now_filtered[0]!r} instead of {filtered[0]!r}, but pre_reads "
-                    f"declares {pre_reads}"
+                    f"after {change.text}, pre_filter() returns {now.pre_filter!r} instead of {before.pre_filter!r}, but "
+                    f"pre_reads declares {pre_reads}"
                 )
         # `filter_rules_follow_what_changes` checks the data that a rule reads itself.
         is_array = plugin.filter_rule(subject.spec, subject.state).evaluates_arrays
-        if is_array and now_filtered[0] == filtered[0] and filtered[1] is not None:
-            _compare_rows(subject, "filter()", filtered[1], now_filtered[1], row, touched, reads, described)
-    if scored is None or now_scored is None:
-        return
-    if not plugin.score_rule(subject.spec, subject.state).evaluates_arrays:
-        return
-    if scored[1] is not None and now_scored[0] == scored[0]:
-        score_reads = plugin.score_reads(subject.spec)
-        _compare_rows(subject, "score()", scored[1], now_scored[1], row, touched, score_reads, described)
+        if is_array and now.pre_filter == before.pre_filter and before.verdicts is not None:
+            _compare_rows(subject, "filter()", before.verdicts, now.verdicts, plugin.reads, change)
+    is_array = subject.scores and plugin.score_rule(subject.spec, subject.state).evaluates_arrays
+    if is_array and now.params == before.params and before.raw is not None:
+        _compare_rows(subject, "score()", before.raw, now.raw, plugin.score_reads(subject.spec), change)
 
 
-def _compare_rows(
-    subject: Subject, point: str, before: Any, after: Any, row: int, touched: Reads, reads: Reads, described: str
-) -> None:
+def _compare_rows(subject: Subject, point: str, before: Any, after: Any, reads: Reads, change: _Change) -> None:
     if reads & (Reads.OBJECTS | Reads.COUNTERS | Reads.CATALOG):
         # The engine evaluates such plugins in full in every cycle.
         return
-    for other in subject.rows:
-        if other == row and touched & reads:
+    for row in subject.rows:
+        if row == change.row and change.touched & reads:
             continue
-        if int(before[other]) != int(after[other]):
+        if int(before[row]) != int(after[row]):
             raise PluginFault(
-                f"after {described}, {point} of {subject.name(other)} changed from {int(before[other])} to {int(after[other])}, "
+                f"after {change.text}, {point} of {subject.name(row)} changed from {int(before[row])} to {int(after[row])}, "
                 f"although its params did not change and reads declares only {reads}: cached results would be wrong"
             )
 
