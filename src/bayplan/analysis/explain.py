@@ -50,9 +50,6 @@ def explain(
     pod = lives[-1]
     attempts = attempts_of(source, pod, lives)
     chosen = _chosen_attempt(attempts, attempt, pod)
-    notes = []
-    if len(lives) > 1:
-        notes.append(f"{len(lives)} pods had this name, one after the other; this is about the last one")
     detail = one_node = None
     decision = None if chosen is None else _decision(source, chosen.number)
     if chosen is not None and decision is not None:
@@ -60,14 +57,6 @@ def explain(
         detail = attempt_detail(source, chosen, decision, rows, pod, best)
         if node:
             one_node = node_detail(source, chosen, decision, rows, pod, node)
-    elif chosen is not None:
-        skipped = chosen.outcome == Outcome.SKIPPED.name.lower()
-        if source.records[chosen.number].frame >= 0:
-            notes.append(NOT_KEPT_HINT)
-        else:
-            notes.append("no plugin ran in this attempt" if _has_full(source) or skipped else FULL_RECORDS_HINT)
-    if source.level is RecordLevel.OFF:
-        notes.append("this run was not recorded; run it again with --records full")
     start_ns = source.start_ns
     return Explanation(
         verdict=pod_verdict(source, pod, attempts),
@@ -87,8 +76,26 @@ def explain(
         node_detail=one_node,
         preemption=preemption_report(source, attempts, chosen),
         events=_events(source, pod, lives),
-        notes=notes,
+        notes=_notes(source, lives, chosen, decision),
     )
+
+
+def _notes(
+    source: RunSource, lives: Sequence[PodTimeline], chosen: Attempt | None, decision: Decision | None
+) -> list[str]:
+    """Return what limits the explanation: earlier pods of this name, and records that are missing."""
+    notes = []
+    if len(lives) > 1:
+        notes.append(f"{len(lives)} pods had this name, one after the other; this is about the last one")
+    if chosen is not None and decision is None:
+        skipped = chosen.outcome == Outcome.SKIPPED.name.lower()
+        if source.records[chosen.number].frame >= 0:
+            notes.append(NOT_KEPT_HINT)
+        else:
+            notes.append("no plugin ran in this attempt" if _has_full(source) or skipped else FULL_RECORDS_HINT)
+    if source.level is RecordLevel.OFF:
+        notes.append("this run was not recorded; run it again with --records full")
+    return notes
 
 
 def attempts_of(source: RunSource, pod: PodTimeline, lives: Sequence[PodTimeline]) -> list[Attempt]:
