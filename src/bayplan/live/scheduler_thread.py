@@ -29,6 +29,7 @@ from bayplan.live.object_mirror import Change, ObjectMirror
 from bayplan.live.pending_bindings import PendingBindings
 from bayplan.live.plugin_runner import PluginRunner
 from bayplan.live.quarantine import Quarantine
+from bayplan.live.scheduling_steps import SchedulingSteps
 from bayplan.objects.pod import Pod
 
 T = TypeVar("T")
@@ -90,8 +91,7 @@ class SchedulerThread:
         self._stopping = False
         self._successor: Successor | None = None
         self._replacing: list[Future[None]] = []
-        self._steps: deque[Future[bool]] = deque()
-        self._instant_ns = -1
+        self._steps = SchedulingSteps()
         self._busy_since_ns: int | None = None
         # `next_wakeup_ns` skips instants before its argument, so the due time of the timers is computed in advance.
         self._timer_ns: int | None = None
@@ -113,8 +113,7 @@ class SchedulerThread:
         self._notify()
         if self._thread is not None and self._thread is not current_thread():
             self._thread.join(deadline_seconds)
-        while self._steps:
-            self._steps.popleft().cancel()
+        self._steps.cancel()
         if self._runner is not None:
             self._runner.close()
 
@@ -262,8 +261,8 @@ class SchedulerThread:
     def step_decision(self) -> Future[bool]:
         """Schedule the next pod although the clock is paused; the result is True if a pod was ready."""
         future: Future[bool] = Future()
-        self._instant_ns = -1
-        self._put(lambda: self._steps.append(future))
+        self._steps.instant_ns = -1
+        self._put(lambda: self._steps.add(future))
         if self._is_alone():
             self.run_slice()
         return future
@@ -273,7 +272,7 @@ class SchedulerThread:
 
         To advance to the next instant at which something is due, set the clock first (`next_instant_of`).
         """
-        self._instant_ns = self.clock.now_ns()
+        self._steps.instant_ns = self.clock.now_ns()
         self._notify()
         if self._is_alone():
             while self.run_slice():
@@ -285,14 +284,14 @@ class SchedulerThread:
 
     def has_work(self, scheduler: Scheduler) -> bool:
         """Return whether the host has work at the current time. Call it with `call`."""
-        return bool(self._inbox or self._actions or self._steps) or (
+        return bool(self._inbox or self._actions or self._steps.is_pending) or (
             scheduler.queue.has_next and self._may_schedule(self.clock.now_ns())
         )
 
     def _may_schedule(self, now_ns: int) -> bool:
         if self._successor is not None or self._bindings.check_backlog(self._scheduler):
             return False
-        return not self.clock.paused or bool(self._steps) or now_ns == self._instant_ns
+        return not self.clock.paused or self._steps.allows(now_ns)
 
     # --- status -------------------------------------------------------------------------------------------------------
 
@@ -343,7 +342,7 @@ class SchedulerThread:
         if recovery.in_order:
             more = self._schedule()
         else:
-            self._end_steps()
+            self._steps.end()
         self._is_published = False
         if time.monotonic() - self._published_at > PUBLISH_SECONDS or self._is_alone():
             if recovery.in_order:
@@ -406,21 +405,11 @@ class SchedulerThread:
             if not self._may_schedule(now_ns):
                 return False
             if not self._cycle(scheduler, now_ns):
-                self._end_steps()
+                self._steps.end()
                 return False
             if time.perf_counter() > end:
                 break
         return scheduler.queue.has_next and self._may_schedule(clock.now_ns())
-
-    def _end_steps(self) -> None:
-        """Complete the pending steps with False: no pod is ready."""
-        while self._steps:
-            self._answer_step(had_pod=False)
-
-    def _answer_step(self, *, had_pod: bool) -> None:
-        step = self._steps.popleft()
-        if step.set_running_or_notify_cancel():  # False if the caller has cancelled the step.
-            step.set_result(had_pod)
 
     def _cycle(self, scheduler: Scheduler, now_ns: int) -> bool:
         """Schedule the next pod; return whether there was one."""
@@ -437,8 +426,7 @@ class SchedulerThread:
         if self.on_cycle is not None:
             self.on_cycle(scheduler, report, seconds)
         self._actions += report.actions
-        if self._steps:
-            self._answer_step(had_pod=True)
+        self._steps.answer(had_pod=True)
         return True
 
     # --- replacing the scheduler --------------------------------------------------------------------------------------
