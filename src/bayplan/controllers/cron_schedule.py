@@ -72,105 +72,105 @@ class FieldSchedule(msgspec.Struct, frozen=True):
     zone: tzinfo
 
     def next_after(self, time_ns: int) -> int | None:
-        """Return the first matching time after ``time_ns``, or None if there is none within five years (31 February).
-
-        Move each field to its next match in turn, coarse to fine; if a move wraps into a coarser field, start over. The
-        first move resets the finer fields.
-        """
+        """Return the first matching time after ``time_ns``, or None if there is none within five years (31 February)."""
         if not all(field.values for field in (self.minute, self.hour, self.day, self.month, self.weekday)):
             return None  # A field with only commas is accepted, and never matches.
-        seconds = time_ns // SECOND_NS + 1
-        last_year = self._local(seconds).year + _YEARS_TO_SEARCH
-        moved = False
-        while True:
-            if self._local(seconds).year > last_year:
-                return None
-            for move in (self._to_month, self._to_day, self._to_hour, self._to_minute, self._to_second):
-                seconds, moved, wrapped = move(seconds, moved)
-                if wrapped:
-                    break
-            else:
-                return seconds * SECOND_NS
+        search = _Search(self, time_ns // SECOND_NS + 1)
+        last_year = search.local.year + _YEARS_TO_SEARCH
+        while search.local.year <= last_year:
+            if search.advance():
+                return search.seconds * SECOND_NS
+        return None
 
-    def _to_month(self, seconds: int, moved: bool) -> tuple[int, bool, bool]:
-        local = self._local(seconds)
-        while local.month not in self.month.values:
-            if not moved:
-                moved = True
-                seconds = self._instant(datetime(local.year, local.month, 1))
-                local = self._local(seconds)
+
+class _Search:
+    """The search for the next time that matches a schedule.
+
+    Attributes:
+        seconds: the time reached, in Unix seconds.
+        local: the same time in the schedule's zone.
+    """
+
+    def __init__(self, schedule: FieldSchedule, seconds: int) -> None:
+        self._schedule = schedule
+        self._moved = False
+        self._go_to(seconds)
+
+    def advance(self) -> bool:
+        """Move each field to its next match in turn, coarse to fine. Return False if a move wraps into a coarser field.
+
+        The first move resets the finer fields.
+        """
+        return self._to_month() and self._to_day() and self._to_hour() and self._to_minute() and self._to_second()
+
+    def _go_to(self, seconds: int) -> None:
+        self.seconds = seconds
+        self.local = datetime.fromtimestamp(seconds, self._schedule.zone)
+
+    def _reset(self, start: datetime) -> None:
+        """Before the first move, go to the start of a period."""
+        if not self._moved:
+            self._moved = True
+            self._go_to(self._instant(start))
+
+    def _to_month(self) -> bool:
+        while self.local.month not in self._schedule.month.values:
+            self._reset(datetime(self.local.year, self.local.month, 1))
+            local = self.local
             year, month = (local.year + 1, 1) if local.month == 12 else (local.year, local.month + 1)
             # Like AddDate: the time of day is preserved, and a day that the month lacks overflows into the next month.
             first = datetime(year, month, 1, local.hour, local.minute, local.second)
-            seconds = self._instant(first + timedelta(days=local.day - 1))
-            local = self._local(seconds)
-            if local.month == 1:
-                return seconds, moved, True
-        return seconds, moved, False
+            self._go_to(self._instant(first + timedelta(days=local.day - 1)))
+            if self.local.month == 1:
+                return False
+        return True
 
-    def _to_day(self, seconds: int, moved: bool) -> tuple[int, bool, bool]:
-        local = self._local(seconds)
-        while not self._day_matches(local):
-            if not moved:
-                moved = True
-                seconds = self._instant(datetime(local.year, local.month, local.day))
-                local = self._local(seconds)
-            before = seconds
-            seconds = self._instant(local.replace(tzinfo=None, fold=0) + timedelta(days=1))
-            local = self._local(seconds)
-            if local.hour != 0:
+    def _to_day(self) -> bool:
+        while not self._day_matches():
+            self._reset(datetime(self.local.year, self.local.month, self.local.day))
+            before = self.seconds
+            self._go_to(self._instant(self.local.replace(tzinfo=None, fold=0) + timedelta(days=1)))
+            hour = self.local.hour
+            if hour != 0:
                 # Midnight does not exist on this day, or occurs twice: use the nearest start of a day.
-                seconds += (24 - local.hour if local.hour > 12 else -local.hour) * _HOUR
-                local = self._local(seconds)
-            if seconds <= before:
+                self._go_to(self.seconds + (24 - hour if hour > 12 else -hour) * _HOUR)
+            if self.seconds <= before:
                 # The zone skipped a whole day (Samoa, 30 December 2011), where robfig/cron loops forever.
-                seconds = before + 24 * _HOUR
-                local = self._local(seconds)
-            if local.day == 1:
-                return seconds, moved, True
-        return seconds, moved, False
+                self._go_to(before + 24 * _HOUR)
+            if self.local.day == 1:
+                return False
+        return True
 
-    def _to_hour(self, seconds: int, moved: bool) -> tuple[int, bool, bool]:
-        local = self._local(seconds)
-        while local.hour not in self.hour.values:
-            if not moved:
-                moved = True
-                seconds = self._instant(datetime(local.year, local.month, local.day, local.hour))
-            seconds += _HOUR
-            local = self._local(seconds)
-            if local.hour == 0:
-                return seconds, moved, True
-        return seconds, moved, False
+    def _to_hour(self) -> bool:
+        while self.local.hour not in self._schedule.hour.values:
+            self._reset(datetime(self.local.year, self.local.month, self.local.day, self.local.hour))
+            self._go_to(self.seconds + _HOUR)
+            if self.local.hour == 0:
+                return False
+        return True
 
-    def _to_minute(self, seconds: int, moved: bool) -> tuple[int, bool, bool]:
-        local = self._local(seconds)
-        while local.minute not in self.minute.values:
-            if not moved:
-                moved = True
-                seconds -= seconds % 60
-            seconds += 60
-            local = self._local(seconds)
-            if local.minute == 0:
-                return seconds, moved, True
-        return seconds, moved, False
+    def _to_minute(self) -> bool:
+        while self.local.minute not in self._schedule.minute.values:
+            if not self._moved:
+                self._moved = True
+                self._go_to(self.seconds - self.seconds % 60)
+            self._go_to(self.seconds + 60)
+            if self.local.minute == 0:
+                return False
+        return True
 
-    def _to_second(self, seconds: int, moved: bool) -> tuple[int, bool, bool]:
-        second = self._local(seconds).second
+    def _to_second(self) -> bool:
+        """Go to second 0, the only one at which a five-field schedule fires."""
+        second = self.local.second
         if second:
-            # A five-field schedule fires at second 0 only.
-            seconds += 60 - second
-            return seconds, True, True
-        return seconds, moved, False
+            self._moved = True
+            self._go_to(self.seconds + 60 - second)
+        return not second
 
-    def _day_matches(self, local: datetime) -> bool:
-        by_day = local.day in self.day.values
-        by_weekday = local.isoweekday() % 7 in self.weekday.values
-        if self.day.star or self.weekday.star:
-            return by_day and by_weekday
-        return by_day or by_weekday
-
-    def _local(self, seconds: int) -> datetime:
-        return datetime.fromtimestamp(seconds, self.zone)
+    def _day_matches(self) -> bool:
+        day, weekday = self._schedule.day, self._schedule.weekday
+        by_day, by_weekday = self.local.day in day.values, self.local.isoweekday() % 7 in weekday.values
+        return by_day and by_weekday if day.star or weekday.star else by_day or by_weekday
 
     def _instant(self, civil: datetime) -> int:
         """Convert a local time to Unix seconds as Go's ``time.Date`` does.
@@ -182,7 +182,7 @@ class FieldSchedule(msgspec.Struct, frozen=True):
         return reading - self._offset(reading - offset)
 
     def _offset(self, seconds: int) -> int:
-        delta = self._local(seconds).utcoffset()
+        delta = datetime.fromtimestamp(seconds, self._schedule.zone).utcoffset()
         return 0 if delta is None else int(delta.total_seconds())
 
 
