@@ -6,14 +6,15 @@ Sources: k8s.io/apiserver v0.36.3, pkg/admission/plugin/policy/mutating; KEP-396
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 from bayplan.apiserver.admission.attributes import Attributes, Match, ObjectLister
-from bayplan.apiserver.admission.conditions import Conditions, MatchProblem, compile_conditions
+from bayplan.apiserver.admission.conditions import MatchProblem
 from bayplan.apiserver.admission.params import Misconfigured, applying_bindings, bound_policies, name_of
+from bayplan.apiserver.admission.policies import BoundPolicy, compile_common
 from bayplan.apiserver.admission.reinvocation import Reinvocation
 from bayplan.apiserver.admission.requests import admission_values
-from bayplan.apiserver.admission.validating_policies import compile_variables
 from bayplan.apiserver.fields.field_declarations import configuration_problem
 from bayplan.apiserver.fields.field_type import FieldType, Merge
 from bayplan.apiserver.fields.merging import merge
@@ -25,7 +26,6 @@ from bayplan.apiserver.model.expressions import (
     Evaluation,
     Expression,
     OutOfBudgetError,
-    Scope,
     cel_value,
     compile_expression,
     plain_value,
@@ -54,32 +54,15 @@ class Mutation(NamedTuple):
     expression: Expression
 
 
-class Policy(NamedTuple):
-    """A compiled policy with its bindings.
+@dataclass(frozen=True, eq=False)
+class Policy(BoundPolicy):
+    """A compiled MutatingAdmissionPolicy.
 
     Attributes:
-        document: the policy object.
-        bindings: the binding objects.
-        conditions: the match conditions.
-        variables: the names and expressions of its variables.
         mutations: the mutations, in order.
     """
 
-    document: Document
-    bindings: list[Document]
-    conditions: Conditions
-    variables: tuple[tuple[str, Expression], ...]
     mutations: tuple[Mutation, ...]
-
-    @property
-    def name(self) -> str:
-        """The name of the policy."""
-        return name_of(self.document)
-
-    @property
-    def fails(self) -> bool:
-        """Whether a failure denies the request."""
-        return part(self.document, "spec").get("failurePolicy") != "Ignore"
 
     @property
     def is_reinvoked(self) -> bool:
@@ -134,7 +117,7 @@ def compiled_policies(lister: ObjectLister) -> list[Policy]:
 def compile_policy(policy: Document, bindings: list[Document]) -> Policy:
     """Return a compiled policy. If an expression does not compile, its evaluation reports the error."""
     spec = part(policy, "spec")
-    variables, scope = compile_variables(spec, Scope(params=isinstance(spec.get("paramKind"), dict)))
+    conditions, variables, scope = compile_common(policy)
     patching = scope._replace(patches=True)
     mutations = []
     for each in parts(spec, "mutations"):
@@ -142,7 +125,6 @@ def compile_policy(policy: Document, bindings: list[Document]) -> Policy:
         text = str(part(each, "jsonPatch" if is_patch else "applyConfiguration").get("expression") or "")
         wanted = (list_of(JSON_PATCH),) if is_patch else (OBJECT,)
         mutations.append(Mutation(is_patch, compile_expression(text, patching, wanted)))
-    conditions = compile_conditions(spec, scope, variables)
     return Policy(policy, bindings, conditions, variables, tuple(mutations))
 
 

@@ -9,11 +9,13 @@ Sources: k8s.io/apiserver v0.36.3, pkg/admission/plugin/policy/validating; KEP-3
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from bayplan.apiserver.admission.attributes import Attributes, ObjectLister
-from bayplan.apiserver.admission.conditions import Conditions, MatchProblem, compile_conditions
+from bayplan.apiserver.admission.conditions import MatchProblem
 from bayplan.apiserver.admission.params import Misconfigured, applying_bindings, bound_policies, name_of
+from bayplan.apiserver.admission.policies import BoundPolicy, compile_common
 from bayplan.apiserver.admission.requests import admission_values
 from bayplan.apiserver.model.errors import ApiError
 from bayplan.apiserver.model.expressions import (
@@ -21,10 +23,8 @@ from bayplan.apiserver.model.expressions import (
     Evaluation,
     Expression,
     OutOfBudgetError,
-    Scope,
     cel_value,
     compile_expression,
-    variable_type,
 )
 from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.cel.problems import RunProblem
@@ -52,34 +52,17 @@ class Validation(NamedTuple):
     reason: str
 
 
-class Policy(NamedTuple):
-    """A compiled policy with its bindings.
+@dataclass(frozen=True, eq=False)
+class Policy(BoundPolicy):
+    """A compiled ValidatingAdmissionPolicy.
 
     Attributes:
-        document: the policy object.
-        bindings: the binding objects.
-        conditions: the match conditions.
-        variables: the names and expressions of its variables.
         validations: the validations, in order.
         annotations: the value expressions of the audit annotations.
     """
 
-    document: Document
-    bindings: list[Document]
-    conditions: Conditions
-    variables: tuple[tuple[str, Expression], ...]
     validations: tuple[Validation, ...]
     annotations: tuple[Expression, ...]
-
-    @property
-    def name(self) -> str:
-        """The name of the policy."""
-        return name_of(self.document)
-
-    @property
-    def fails(self) -> bool:
-        """Whether a failure denies the request."""
-        return part(self.document, "spec").get("failurePolicy") != "Ignore"
 
 
 class Denial(NamedTuple):
@@ -100,22 +83,10 @@ def compiled_policies(lister: ObjectLister) -> list[Policy]:
     return [compile_policy(policy, bindings) for policy, bindings in bound_policies(lister, POLICIES, BINDINGS)]
 
 
-def compile_variables(spec: Document, scope: Scope) -> tuple[tuple[tuple[str, Expression], ...], Scope]:
-    """Return a policy's variables (names and compiled expressions), and the scope of the expressions that use them."""
-    found: list[tuple[str, Expression]] = []
-    scope = scope._replace(variables=())
-    for variable in parts(spec, "variables"):
-        name = str(variable.get("name") or "")
-        expression = compile_expression(str(variable.get("expression") or ""), scope)
-        found.append((name, expression))
-        scope = scope.with_variable(name, variable_type(expression))
-    return tuple(found), scope
-
-
 def compile_policy(policy: Document, bindings: list[Document]) -> Policy:
     """Return a compiled policy. If an expression does not compile, its evaluation reports the error."""
     spec = part(policy, "spec")
-    variables, scope = compile_variables(spec, Scope(params=isinstance(spec.get("paramKind"), dict)))
+    conditions, variables, scope = compile_common(policy)
     message_scope = scope._replace(authorizer=False)
     validations = tuple(
         Validation(
@@ -132,7 +103,6 @@ def compile_policy(policy: Document, bindings: list[Document]) -> Policy:
         compile_expression(str(each.get("valueExpression") or ""), scope, (STRING, NULL))
         for each in parts(spec, "auditAnnotations")
     )
-    conditions = compile_conditions(spec, scope, variables)
     return Policy(policy, bindings, conditions, variables, validations, annotations)
 
 
