@@ -25,6 +25,7 @@ from bayplan.objects.resource import ResourceClaim
 from bayplan.sim.agents import Agents
 from bayplan.sim.binding_problem import binding_problem, update_problem
 from bayplan.sim.emitted_events import EmittedEvents
+from bayplan.sim.operation_schedule import OperationSchedule
 from bayplan.sim.operations import Apply, Cordon, Delete, Operation
 from bayplan.sim.perpetual import perpetual_workloads
 from bayplan.sim.progress import Progress
@@ -85,11 +86,7 @@ class Simulator:
         self.failures: dict[str, str] = {}
         self._check = check
         self._strict = strict
-        # Sorted when needed, the next operation last: nearly all are added before the run begins.
-        self._operations: list[tuple[int, int, int, Operation]] = []
-        self._is_sorted = True
-        self._sequence = 0
-        self._last_operation_ns = start_ns
+        self._operations = OperationSchedule(start_ns)
         self._timer_ns: int | None = None
         self._timelines = Timelines(cluster.store)
         self._usage = UsageMeter(scheduler.state, start_ns)
@@ -125,11 +122,7 @@ class Simulator:
 
     def at(self, time_ns: int, operation: Operation) -> None:
         """Schedule an operation for a time in nanoseconds since 1970; a time in the past means now."""
-        self._sequence += 1
-        time_ns = max(time_ns, self.now_ns)
-        self._last_operation_ns = max(self._last_operation_ns, time_ns)
-        self._operations.append((time_ns, operation.rank, self._sequence, operation))
-        self._is_sorted = False
+        self._operations.add(max(time_ns, self.now_ns), operation)
 
     def run(self, *, until_ns: int | None = None, progress: Callable[[Progress], None] | None = None) -> None:
         """Advance virtual time until the cluster is idle, or up to and including `until_ns`.
@@ -148,7 +141,7 @@ class Simulator:
                 break
             if (
                 until_ns is None
-                and time_ns > self._last_operation_ns + PERPETUAL_HORIZON_NS
+                and time_ns > self._operations.last_ns + PERPETUAL_HORIZON_NS
                 and self._stop_if_perpetual()
             ):
                 break
@@ -236,7 +229,7 @@ class Simulator:
 
     def _next_instant(self) -> int | None:
         """Return the next instant at which something relevant happens; None: never."""
-        instant_ns = self._next_operation_ns()
+        instant_ns = self._operations.next_ns()
         wakeup_ns = self.cluster.next_wakeup()
         if wakeup_ns is not None and (instant_ns is None or wakeup_ns < instant_ns):
             instant_ns = max(wakeup_ns, self.now_ns)
@@ -278,7 +271,7 @@ class Simulator:
         if not workloads:
             return False
         more = f" and {len(workloads) - 1} more" if len(workloads) > 1 else ""
-        self._stop(self._last_operation_ns + PERPETUAL_HORIZON_NS, f"{workloads[0]}{more} would run forever")
+        self._stop(self._operations.last_ns + PERPETUAL_HORIZON_NS, f"{workloads[0]}{more} would run forever")
         return True
 
     def _stop(self, end_ns: int, why: str) -> None:
@@ -329,8 +322,9 @@ class Simulator:
             self._report_progress(self._progress)
 
     def _run_operations(self, now_ns: int) -> None:
-        while (time_ns := self._next_operation_ns()) is not None and time_ns <= now_ns:
-            self._operate(self._operations.pop()[3], now_ns)
+        operations = self._operations
+        while (time_ns := operations.next_ns()) is not None and time_ns <= now_ns:
+            self._operate(operations.pop(), now_ns)
 
     def _run_agents(self, now_ns: int) -> bool:
         """Execute the actions that agents request now; return whether there were any."""
@@ -339,13 +333,6 @@ class Simulator:
             self.at(time_ns, operation)
         self._run_operations(now_ns)
         return bool(asked)
-
-    def _next_operation_ns(self) -> int | None:
-        if not self._is_sorted:
-            self._is_sorted = True
-            self._operations.sort(reverse=True)
-        left = len(self._operations)
-        return self._operations[left - 1][0] if left else None
 
     def _operate(self, operation: Operation, now_ns: int) -> None:
         cluster = self.cluster
@@ -492,5 +479,5 @@ class Simulator:
         if done < self._progress_due:
             return
         self._progress_due = done + PROGRESS_STEP
-        left = len(self._operations)
-        report(Progress(self.now_ns, left, self._sequence, len(self.scheduler.queue), self.counters.decisions))
+        left, added = len(self._operations), self._operations.added
+        report(Progress(self.now_ns, left, added, len(self.scheduler.queue), self.counters.decisions))
