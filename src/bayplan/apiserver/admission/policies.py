@@ -1,4 +1,4 @@
-"""What validating and mutating admission policies have in common: bindings, match conditions and variables."""
+"""The bindings, match conditions and variables that validating and mutating admission policies share."""
 
 from __future__ import annotations
 
