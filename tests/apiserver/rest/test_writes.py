@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import cast
 
 import pytest
@@ -219,45 +218,6 @@ def test_unknown_fields_return_a_warning_and_are_refused_in_strict_mode(client: 
         refused.at("message")
         == 'Pod in version "v1" cannot be handled as a Pod: strict decoding error: unknown field "nope"'
     )
-
-
-# --- kubectl apply, once on the client's side, then on the server's ---------------------------------------------------
-
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-
-
-def applied_by_kubectl(client: Client) -> Document:
-    """Create a config map as kubectl's client-side apply does, and return its configuration."""
-    config: Document = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "m", "namespace": "default"},
-        "data": {"a": "1"},
-    }
-    annotations = {LAST_APPLIED: json.dumps(config)}
-    written = {**config, "metadata": {"name": "m", "annotations": annotations}}
-    path = "/api/v1/namespaces/default/configmaps"
-    assert client.post(f"{path}?fieldManager=kubectl-client-side-apply", written).status == 201
-    return config
-
-
-def test_applying_over_the_client_side_configuration_of_kubectl_does_not_conflict() -> None:
-    client = Client()
-    config = {**applied_by_kubectl(client), "data": {"a": "2"}}
-    path = "/api/v1/namespaces/default/configmaps/m"
-    assert client.patch(f"{path}?fieldManager=other", config, APPLY).status == 409
-    answer = client.patch(f"{path}?fieldManager=kubectl", config, APPLY)
-    assert answer.status == 200
-    assert answer.at("data.a") == "2"
-
-
-def test_server_side_apply_updates_the_last_applied_annotation_of_kubectl() -> None:
-    client = Client()
-    config = {**applied_by_kubectl(client), "data": {"a": "2"}}
-    answer = client.patch("/api/v1/namespaces/default/configmaps/m?fieldManager=kubectl", config, APPLY)
-    annotations = answer.at("metadata.annotations")
-    assert isinstance(annotations, dict)
-    assert json.loads(annotations[LAST_APPLIED]) == config
 
 
 # --- what only a kubelet can answer -----------------------------------------------------------------------------------

@@ -362,6 +362,7 @@ _BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
 class EventStrategy(Strategy):
     """Events of both API groups, stored in core/v1. The group of the request determines the validation rules."""
 
+    is_garbage_collected = False
     create_on_update = True
     name_check = "path"
     checks_own_metadata = True

@@ -119,6 +119,7 @@ class Strategy:
         graceful: whether a deletion waits until a kubelet has stopped the pod.
         returns_deleted: whether the response to a deletion is the object instead of a Status.
         orphans_by_default: whether a deletion without propagation policy keeps the dependents.
+        is_garbage_collected: whether propagation policies of deletions have an effect.
         create_on_update: whether an update of a missing object, or of its status, creates it.
         created_by_applied_status: whether an applied configuration of a missing object's status creates it.
         unconditional_update: whether an update may omit the resource version.
@@ -138,6 +139,7 @@ class Strategy:
     graceful = False
     returns_deleted = False
     orphans_by_default = False
+    is_garbage_collected = True
     create_on_update = False
     created_by_applied_status = False
     unconditional_update = True

@@ -19,7 +19,8 @@ from bayplan.objects.names import (
 )
 from bayplan.objects.selectors import quote
 
-_TOTAL_ANNOTATIONS = 256 * 1024
+MAX_ANNOTATIONS_BYTES = 256 * 1024
+"""Maximum total size of the keys and values of an object's annotations."""
 _LEADING_ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
 _IMMUTABLE = "field is immutable"
 
@@ -151,8 +152,8 @@ def check_annotations(annotations: Document, field: str) -> list[Cause]:
     for key, value in annotations.items():
         causes += [invalid_value(field, quote(key), each) for each in check_qualified_name(key.lower())]
         total += len(key.encode()) + len(str(value).encode())
-    if total > _TOTAL_ANNOTATIONS:
-        text = f"Too long: may not be more than {_TOTAL_ANNOTATIONS} bytes"
+    if total > MAX_ANNOTATIONS_BYTES:
+        text = f"Too long: may not be more than {MAX_ANNOTATIONS_BYTES} bytes"
         causes.append(Cause("FieldValueTooLong", text, field))
     return causes
 

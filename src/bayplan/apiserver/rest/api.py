@@ -404,7 +404,7 @@ class Api:
             return response
         warnings += options.warnings
         resource = info.resource
-        if deleted.removed and not self.backend.strategy(resource).returns_deleted:
+        if deleted.removed and not deleted.is_zero and not self.backend.strategy(resource).returns_deleted:
             details = object_details(info.name, resource.group, resource.name)
             details["uid"] = part(deleted.document, "metadata").get("uid")
             return self._respond(200, {**subresources.SUCCESS, "details": details}, form, warnings)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import cast
 
 from bayplan.apiserver.codec import raw_values
-from bayplan.apiserver.codec.bodies import BodyError, parse_json
+from bayplan.apiserver.codec.bodies import BodyError
 from bayplan.apiserver.codec.decode_error import DecodeError, go_kind
 from bayplan.apiserver.codec.unstructured import wrapped
 from bayplan.apiserver.fields import managed
-from bayplan.apiserver.fields.compare import KeylessItemError, fields_of
+from bayplan.apiserver.fields.compare import KeylessItemError
 from bayplan.apiserver.fields.field_declarations import configuration_problem
-from bayplan.apiserver.fields.field_set import paths
 from bayplan.apiserver.fields.field_type import FieldType
 from bayplan.apiserver.model.errors import (
     ApiError,
@@ -24,7 +22,7 @@ from bayplan.apiserver.model.errors import (
 )
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.model.resources import Resource
-from bayplan.apiserver.rest import writing
+from bayplan.apiserver.rest import last_applied, writing
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.body_types import Target, target_of
 from bayplan.apiserver.rest.decoding import read_custom, read_value, yaml_of, yaml_warnings
@@ -33,8 +31,6 @@ from bayplan.apiserver.rest.updates import check_place, undeterminable_name
 from bayplan.apiserver.rest.writing import Written
 from bayplan.base.plain_data import Document, part, text
 
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-_KUBECTL = "kubectl"
 _DECIMAL = re.compile(
     r"json: cannot unmarshal number -?\d+\.\d+ into Go (?:struct field \S+|value) of type (int32|int64)"
 )
@@ -111,7 +107,7 @@ def _merged(
     resource, context = info.resource, writing.ownership(backend, info, options)
     managers = managed.decode(part(old, "metadata").get("managedFields"))
     try:
-        return _applied(context, writing.zero_document(resource), old, config, managers, force=options.force)
+        return _applied(context, resource, old, config, managers, force=options.force)
     except managed.ApplyConflict as problem:
         raise conflicting(problem) from problem
     except managed.UndeclaredFieldError as problem:
@@ -124,7 +120,7 @@ def _merged(
 
 def _applied(
     request: managed.WriteContext,
-    zero: Document,
+    resource: Resource,
     old: Document,
     config: Document,
     managers: managed.Managers,
@@ -138,30 +134,15 @@ def _applied(
     Raises:
         ApplyConflict: other managers own a field that the configuration changes.
     """
-    before = part(old, "metadata", "annotations").get(_LAST_APPLIED)
-    by_kubectl = request.manager == _KUBECTL and isinstance(before, str) and bool(before)
+    zero, by_kubectl = writing.zero_document(resource), request.manager == last_applied.KUBECTL
     try:
-        merged, managers = managed.apply(request, zero, old, config, managers, force=force)
+        merged, left = managed.apply(request, zero, old, config, managers, force=force)
     except managed.ApplyConflict as problem:
-        if not by_kubectl or not _is_own(request, str(before), problem):
+        if not by_kubectl:
             raise
-        merged, managers = managed.apply(request, zero, old, config, managers, force=True)
-    if by_kubectl:
-        metadata = {**part(merged, "metadata")}
-        text = json.dumps(config, separators=(",", ":"), sort_keys=True, ensure_ascii=False) + "\n"
-        metadata["annotations"] = {**part(metadata, "annotations"), _LAST_APPLIED: text}
-        merged = {**merged, "metadata": metadata}
-    return merged, managers
-
-
-def _is_own(request: managed.WriteContext, before: str, problem: managed.ApplyConflict) -> bool:
-    """Return whether all conflicts are about fields of the configuration in kubectl's annotation."""
-    try:
-        config = parse_json(before.encode()).value
-    except BodyError:
-        return False
-    known = set(paths(fields_of(request.kind, config)))
-    return all(path in known for _, path in problem.conflicts)
+        last_applied.check_conflicts(resource, old, problem)
+        merged, left = managed.apply(request, zero, old, config, managers, force=True)
+    return last_applied.updated(merged, config) if by_kubectl else merged, left
 
 
 def _read_merged(

@@ -12,6 +12,7 @@ from bayplan.apiserver.kinds.strategy import Strategy
 from bayplan.apiserver.model.errors import conflict, forbidden, not_found
 from bayplan.apiserver.model.requests import DeleteOptions, RequestInfo
 from bayplan.apiserver.model.resources import Resource
+from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.definitions import begin_instance_deletion, remove_terminating
 from bayplan.apiserver.store.item import Item
@@ -34,10 +35,13 @@ class Deleted:
     Attributes:
         document: the last state of the object, in the API version of the request.
         removed: whether the object was removed, or would be if this were not a dry run.
+        is_zero: whether the response is an object without values, as for a dry run that would remove the last finalizer: upstream
+            returns the object into which it would have read the update.
     """
 
     document: Document
     removed: bool
+    is_zero: bool = False
 
 
 def delete(
@@ -79,8 +83,9 @@ def delete(
         return Deleted(old, False)
     if not admitted:
         _call_hooks(backend, info, old, options, in_collection=in_collection)
-    finalizers = _finalizers(new, options, orphans=strategy.orphans_by_default)
     metadata = part(new, "metadata")
+    before = texts(metadata, "finalizers")
+    finalizers = _finalizers(before, options, strategy)
     if finalizers:
         metadata["finalizers"] = finalizers
     else:
@@ -88,6 +93,8 @@ def delete(
     if finalizers and not graceful:
         _mark(backend, metadata)
     wait = bool(finalizers) or bool(graceful and metadata.get("deletionGracePeriodSeconds"))
+    if options.dry_run and before and not finalizers and not graceful:
+        return Deleted({"metadata": {}, **writing.zero_document(resource)}, removed=True, is_zero=True)
     if options.dry_run:
         return Deleted(new if graceful or finalizers else old, not wait)
     if wait:
@@ -192,15 +199,16 @@ def _mark(backend: Backend, metadata: Document) -> None:
     metadata["deletionGracePeriodSeconds"] = 0
 
 
-def _finalizers(document: Document, options: DeleteOptions, *, orphans: bool = False) -> list[str]:
+def _finalizers(found: list[str], options: DeleteOptions, strategy: Strategy) -> list[str]:
     """Return the finalizers of an object after the propagation policy has added or removed finalizers."""
-    found = texts(part(document, "metadata"), "finalizers")
     orphan = options.propagation == "Orphan" or bool(options.orphan)
     foreground = options.propagation == "Foreground"
     if not options.propagation and options.orphan is None:
         orphan, foreground = ORPHAN in found, FOREGROUND in found
         if not orphan and not foreground:
-            orphan = orphans
+            orphan = strategy.orphans_by_default
+    if not strategy.is_garbage_collected:
+        orphan = foreground = False
     kept = [each for each in found if each not in (ORPHAN, FOREGROUND)]
     wanted = kept + [ORPHAN] * orphan + [FOREGROUND] * foreground
     return found if set(wanted) == set(found) else wanted
@@ -216,9 +224,12 @@ def _delete_namespace(backend: Backend, info: RequestInfo, old: Document, option
         new["status"] = {**part(old, "status"), "phase": "Terminating"}
         # For namespaces, unlike other kinds, the older option orphanDependents=false means the policy Foreground.
         foreground = options.orphan is False
-        finalizers = _finalizers(new, replace(options, propagation="Foreground") if foreground else options)
+        chosen = replace(options, propagation="Foreground") if foreground else options
+        finalizers = _finalizers(texts(metadata, "finalizers"), chosen, backend.strategy(resource))
         if finalizers:
             metadata["finalizers"] = finalizers
+        else:
+            metadata.pop("finalizers", None)
         if not options.dry_run:
             backend.put(resource, new)
         return Deleted(new, False)

@@ -1,0 +1,48 @@
+"""Deletions of single objects: finalizers, propagation policies and dry runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.base.plain_data import Document
+from tests.apiserver.client import Client
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+EVENTS = "/api/v1/namespaces/default/events"
+FOREGROUND = "foregroundDeletion"
+
+
+@pytest.mark.parametrize(
+    ("finalizers", "policy", "want"),
+    [
+        pytest.param([FOREGROUND], "Background", "ConfigMap", id="the last finalizer would be removed: no values"),
+        pytest.param([FOREGROUND], "Foreground", "ConfigMap", id="the finalizer stays"),
+        pytest.param([], "Background", "Status", id="no finalizers"),
+    ],
+)
+def test_dry_run_of_a_deletion_that_removes_finalizers(finalizers: list[str], policy: str, want: str) -> None:
+    client = Client()
+    client.post(MAPS, {"metadata": {"name": "m", "finalizers": finalizers}, "data": {"a": "1"}})
+    answer = client.delete(f"{MAPS}/m", {"dryRun": ["All"], "propagationPolicy": policy})
+    assert (answer.status, answer.at("kind")) == (200, want)
+    if want == "ConfigMap" and policy == "Background":
+        assert answer.document == {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {}}
+    assert client.get(f"{MAPS}/m").at("metadata.deletionTimestamp") is None
+
+
+@pytest.mark.parametrize("options", [{"propagationPolicy": "Foreground"}, {"orphanDependents": True}], ids=str)
+def test_propagation_policies_have_no_effect_on_events(options: Document) -> None:
+    client = Client()
+    client.post(
+        EVENTS, {"metadata": {"name": "e"}, "involvedObject": {"kind": "Pod", "namespace": "default", "name": "p"}}
+    )
+    assert client.delete(f"{EVENTS}/e", options).at("kind") == "Status"
+    assert client.get(f"{EVENTS}/e").status == 404
+
+
+def test_deletion_of_a_namespace_removes_its_finalizer_of_another_policy() -> None:
+    client = Client()
+    client.post("/api/v1/namespaces", {"metadata": {"name": "n", "finalizers": [FOREGROUND]}})
+    answer = client.delete("/api/v1/namespaces/n", {"propagationPolicy": "Background"})
+    assert answer.at("metadata.finalizers") is None
+    assert answer.at("status.phase") == "Terminating"
