@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import TypeAlias, cast
+from typing import cast
 
 import msgspec
 from msgspec.structs import replace
@@ -27,7 +27,8 @@ from bayplan.apiserver.fields.field_set import (
     without,
 )
 from bayplan.apiserver.fields.field_type import FieldType
-from bayplan.apiserver.fields.merging import merge, remove, with_named_fields, with_whole_values
+from bayplan.apiserver.fields.merging import merge, with_whole_values
+from bayplan.apiserver.fields.pruning import Converter, UndeclaredFieldError, prune
 from bayplan.base.plain_data import Document
 
 APPLY = "Apply"
@@ -93,10 +94,6 @@ class Owned(msgspec.Struct, frozen=True):
     time: str = ""
 
 
-InVersion: TypeAlias = Callable[[str, Document], "tuple[FieldType, Document] | None"]
-"""Returns a document converted to an API version, and its type in that version; None if it cannot be converted."""
-
-
 class WriteContext(msgspec.Struct):
     """The properties of a write that field management needs.
 
@@ -107,7 +104,8 @@ class WriteContext(msgspec.Struct):
         time: the timestamp of the write.
         subresource: the subresource of the request, or empty.
         reset_fields: fields that no writer can own through the endpoint.
-        in_version: converts the documents to other versions.
+        in_version: converts documents between versions.
+        resets: returns whether the endpoint ignores these fields in another API version, too; None if it does in all versions.
         serves: returns whether any resource has an API version; entries of other versions are dropped.
     """
 
@@ -117,12 +115,19 @@ class WriteContext(msgspec.Struct):
     time: str
     subresource: str = ""
     reset_fields: Node = msgspec.field(default_factory=dict)
-    in_version: InVersion | None = None
+    in_version: Converter | None = None
+    resets: Callable[[str], bool] | None = None
     serves: Callable[[str], bool] | None = None
 
+    def convert(self, source: str, target: str, document: Document) -> tuple[FieldType, Document] | None:
+        """Return a document converted between API versions, and its type in the second one; None if it can't be converted.
 
-class UndeclaredFieldError(Exception):
-    """A document has a field that the version of another manager does not declare."""
+        Raises:
+            UndeclaredFieldError: the second version does not declare all fields of the document.
+        """
+        if source == target == self.api_version:
+            return self.kind, document
+        return None if self.in_version is None else self.in_version(source, target, document)
 
 
 class ApplyConflict(Exception):
@@ -327,16 +332,17 @@ class _Changes:
         return self._found[api_version]
 
     def _compare(self, api_version: str) -> Comparison | None:
-        if self.request.in_version is None:
-            return None
-        pair = [self.request.in_version(api_version, self._documents[0])]
+        request = self.request
+        pair = [request.convert(request.api_version, api_version, self._documents[0])]
         try:
-            pair.append(self.request.in_version(api_version, self._documents[1]))
+            pair.append(request.convert(request.api_version, api_version, self._documents[1]))
         except UndeclaredFieldError as problem:
             raise UndeclaredFieldError(f"failed to convert new object: {problem}") from problem
         if pair[0] is None or pair[1] is None:
             return None
-        return _filtered(compare(pair[0][0], bare(pair[0][1]), bare(pair[1][1])), self.request.reset_fields)
+        found = compare(pair[0][0], bare(pair[0][1]), bare(pair[1][1]))
+        is_reset = request.resets is None or request.resets(api_version)
+        return _filtered(found, request.reset_fields) if is_reset else found
 
 
 def _taken(managers: Managers, changes: _Changes, *, spare: Manager | None) -> Managers:
@@ -387,11 +393,11 @@ def _check_last_version(request: WriteContext, last: Owned, live: Document, merg
     Raises:
         UndeclaredFieldError: it lacks a field.
     """
-    if request.in_version is None or last.api_version == request.api_version:
+    if last.api_version == request.api_version:
         return
-    request.in_version(last.api_version, live)
+    request.convert(request.api_version, last.api_version, live)
     try:
-        request.in_version(last.api_version, merged)
+        request.convert(request.api_version, last.api_version, merged)
     except UndeclaredFieldError as problem:
         what = "failed to prune fields: failed to convert merged object to last applied version"
         raise UndeclaredFieldError(f"{what}: {problem}") from problem
@@ -429,7 +435,17 @@ def apply(
         _check_last_version(request, last, live, merged)
     # Usually the configuration still contains every field that it had before, and nothing has to be removed.
     if last is not None and last.fields != difference(mine, _NEVER_OWNED) and difference(last.fields, mine):
-        merged = _prune(kind, merged, managers, last.fields, request.api_version)
+        owned_in: dict[str, Node] = {}
+        for each in managers.values():
+            owned_in[each.api_version] = union(owned_in.get(each.api_version, {}), each.fields)
+        merged = prune(
+            request.convert,
+            merged,
+            owned_in,
+            last=last.fields,
+            last_version=last.api_version,
+            version=request.api_version,
+        )
     unfiltered = compare(kind, live, merged)
     found = _filtered(unfiltered, request.reset_fields)
     changes = _Changes(request, live, merged, found)
@@ -469,17 +485,3 @@ def _identifier(who: Manager) -> str:
         "subresource": who.subresource,
     }
     return json.dumps({name: value for name, value in document.items() if value}, separators=(",", ":"))
-
-
-def _prune(kind: FieldType, merged: Document, managers: Managers, last: Node, api_version: str) -> Document:
-    """Return the object without the fields that the manager no longer applies and that no other manager owns."""
-    pruned = cast("Document", remove(kind, merged, with_named_fields(kind, last)) or {})
-    owned: Node = {}
-    for each in managers.values():
-        if each.api_version == api_version:
-            owned = union(owned, each.fields)
-    all_fields = with_named_fields(kind, fields_of(kind, merged))
-    kept = union(with_named_fields(kind, fields_of(kind, pruned)), with_named_fields(kind, owned))
-    pruned = cast("Document", remove(kind, merged, difference(all_fields, kept)) or {})
-    gone = difference(all_fields, with_named_fields(kind, fields_of(kind, pruned)))
-    return cast("Document", remove(kind, merged, intersection(gone, with_named_fields(kind, last))) or {})

@@ -180,6 +180,13 @@ class PruningConverter:
         return _converted(self._served, document, _NoDefaults())
 
 
+def through_storage(resource: Resource, document: Document) -> Document:
+    """Return an object without the fields that its stored version lacks, as in the response to a dry run."""
+    if isinstance(resource.converter, PruningConverter):
+        return resource.converter.from_storage(resource.converter.to_storage(document))
+    return document
+
+
 def _converted(schema: Document, document: Document, defaults: _Defaults) -> Document:
     body = {name: item for name, item in document.items() if name not in _META_FIELDS}
     pruned = _prune(schema, body, "", [], defaults)

@@ -20,6 +20,7 @@ from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import fields_of
 from bayplan.apiserver.fields.field_declarations import configuration_problem
 from bayplan.apiserver.fields.field_type import FieldType
+from bayplan.apiserver.fields.pruning import UndeclaredFieldError
 from bayplan.apiserver.kinds import custom_resources
 from bayplan.apiserver.kinds.accepted_names import AcceptedNames
 from bayplan.apiserver.kinds.conversion import is_converted, served_form, stored_form
@@ -301,27 +302,43 @@ class Backend:
         custom_resources.stop_serving(self.registry, definition)
         self._definitions.pop(str(part(definition, "metadata").get("name")), None)
 
-    def in_version(self, resource: Resource, api_version: str, document: Document) -> tuple[FieldType, Document] | None:
-        """Return a document converted to another version of its group, and its type in that version.
+    def in_version(
+        self, resource: Resource, source: str, target: str, document: Document
+    ) -> tuple[FieldType, Document] | None:
+        """Return a document converted from one version of a resource to another, and its type in the second one.
 
         None if there is no such version, or a webhook would have to convert the document.
 
         Raises:
-            UndeclaredFieldError: the document has a field that the version does not declare.
+            UndeclaredFieldError: the document has a field that the second version does not declare.
         """
-        group, _, version = api_version.rpartition("/")
-        other = self.registry.find(group, version, resource.name)
-        if other is None or group != resource.group:
+        before, after = (self.in_group(resource, each) for each in (source, target))
+        if before is None or after is None:
             return None
-        if any(isinstance(each.converter, WebhookConverter) for each in (resource, other)):
+        if any(isinstance(each.converter, WebhookConverter) for each in (before, after)):
             return None
         if resource.custom is not None:
             # Upstream does not drop fields that this version lacks before it compares.
-            problem = configuration_problem("", other.fields, document)
+            problem = configuration_problem("", after.fields, document)
             if problem:
-                raise managed.UndeclaredFieldError(problem)
-            return other.fields, document
-        return other.fields, served_form(other, stored_form(resource, document))
+                raise UndeclaredFieldError(problem)
+            return after.fields, document
+        return after.fields, served_form(after, stored_form(before, document))
+
+    def resets_in(self, resource: Resource, subresource: str, api_version: str) -> bool:
+        """Return whether an endpoint of a custom resource ignores the same fields in another version.
+
+        Only the status endpoint does, in versions that have it.
+        """
+        other = self.in_group(resource, api_version)
+        return subresource == "status" and other is not None and other.has_status
+
+    def in_group(self, resource: Resource, api_version: str) -> Resource | None:
+        """Return a resource in another version of its group, or None if there is none."""
+        if api_version == resource.api_version:
+            return resource
+        group, _, version = api_version.rpartition("/")
+        return self.registry.find(group, version, resource.name) if group == resource.group else None
 
     def convert_ahead(self, resource: Resource, document: Document) -> None:
         """Convert an object to all served versions before it is stored, so that watches need not wait for a webhook.

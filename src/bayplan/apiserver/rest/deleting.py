@@ -94,7 +94,8 @@ def delete(
         _mark(backend, metadata)
     wait = bool(finalizers) or bool(graceful and metadata.get("deletionGracePeriodSeconds"))
     if options.dry_run and before and not finalizers and not graceful:
-        return Deleted({"metadata": {}, **writing.zero_document(resource)}, removed=True, is_zero=True)
+        zero: Document = {} if resource.custom is not None else {"metadata": {}}
+        return Deleted(zero | writing.zero_document(resource), removed=True, is_zero=True)
     if options.dry_run:
         return Deleted(new if graceful or finalizers else old, not wait)
     if wait:

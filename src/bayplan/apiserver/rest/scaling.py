@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.field_set import Node, difference, intersection, union
 from bayplan.apiserver.fields.field_type import field_type
+from bayplan.apiserver.kinds.custom_resources import prune
 from bayplan.apiserver.model.errors import (
     ApiError,
     Cause,
@@ -146,7 +147,7 @@ def write_scale(backend: Backend, info: RequestInfo, request: Request) -> Docume
         raise bad_request(f"the spec replicas field {_place(paths)} cannot be empty")
     replicas = _admitted(backend, info, request, options, _checked(info, wanted, old), before)
     new = _changed(paths, old, replicas)
-    managers = managed.decode(part(old, "metadata").get("managedFields"))
+    managers, others = _managers(backend, resource, old)
     field = _field(paths)
     owners = _owners(managers, field)
     # If no manager owns the field, upstream does not start to track it.
@@ -160,7 +161,18 @@ def write_scale(backend: Backend, info: RequestInfo, request: Request) -> Docume
         managers = (
             _split(managers, field, owners, owner) if is_same else managed.after_update(owner, old, new, managers)
         )
-    return _store(backend, info, request, old, new, managers, options)
+    return _store(backend, info, request, old, new, managers | others, options)
+
+
+def _managers(backend: Backend, resource: Resource, old: Document) -> tuple[managed.Managers, managed.Managers]:
+    """Return the field managers of an object that can own its Scale, and those whose version of a custom resource has none."""
+    managers = managed.decode(part(old, "metadata").get("managedFields"))
+    without: managed.Managers = {}
+    for who in list(managers) if resource.custom is not None else ():
+        other = backend.in_group(resource, managers[who].api_version)
+        if other is not None and other.custom is not None and part(other.custom, "subresources").get("scale") is None:
+            without[who] = managers.pop(who)
+    return managers, without
 
 
 def _stored(backend: Backend, info: RequestInfo) -> Document:
@@ -201,6 +213,9 @@ def _store(
     options: WriteOptions,
 ) -> Document:
     """Store the changed object, and return its Scale."""
+    if info.resource.custom is not None:
+        # The change can create the object that contains the replicas, whose other fields may have defaults.
+        new, _ = prune(info.resource, new)
     written = writing.change(backend, replace(info, subresource=""), old, new, managers, options, admitted=True)
     request.warnings += written.warnings
     return _scale_of(info.resource, written.document, scale_paths(info.resource))
@@ -263,11 +278,8 @@ def _apply(
     old: Document,
     options: WriteOptions,
 ) -> Document:
-    resource, paths, managers = (
-        info.resource,
-        scale_paths(info.resource),
-        managed.decode(part(old, "metadata").get("managedFields")),
-    )
+    resource, paths = info.resource, scale_paths(info.resource)
+    managers, unscaled = _managers(backend, resource, old)
     sent = applied_value(request)
     check_configuration(_SCALE, _FIELDS, sent)
     before, current = _scale_of(resource, old, paths), paths.spec_replicas(old)
@@ -294,7 +306,7 @@ def _apply(
     new = _changed(paths, old, replicas)
     left = [*(others if replicas == current else ()), *([who] if sets else ())]
     managers = _split(managers, field, left, owner)
-    return _store(backend, info, request, old, new, managers, options)
+    return _store(backend, info, request, old, new, managers | unscaled, options)
 
 
 def _unconverted(what: str, metadata: Document) -> ApiError:

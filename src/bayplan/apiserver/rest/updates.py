@@ -88,8 +88,9 @@ def managers_after(
     if sent is None and isinstance(metadata, Emptied):
         sent = metadata.empties.get("managedFields")
     managers, is_tracked = managed.decode(part(old, "metadata").get("managedFields")), False
-    if not info.subresource and isinstance(sent, list):
-        resource = info.resource
+    resource = info.resource
+    # An empty list resets the managers, except in custom resources: upstream drops it there.
+    if not info.subresource and isinstance(sent, list) and (sent or resource.custom is None):
         own = {} if sent in ([], [{}]) else managed.decode_sent(sent, resource.fields, resource.api_version)
         managers, is_tracked = (managers, False) if own is None else (own, bool(own))
     metadata.pop("managedFields", None)

@@ -13,6 +13,7 @@ from bayplan.apiserver.codec.shape import drop_empty_lists
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import compare
 from bayplan.apiserver.kinds.conversion import from_storage, to_storage
+from bayplan.apiserver.kinds.custom_resources import through_storage
 from bayplan.apiserver.kinds.gated_fields import drop_gated_fields
 from bayplan.apiserver.kinds.spec_cache import CachedSpec
 from bayplan.apiserver.kinds.strategy import Context, Strategy, copy_part
@@ -77,15 +78,15 @@ def ownership(
 ) -> managed.WriteContext:
     """Return the properties of a write that field management needs."""
     name = info.subresource if subresource is None else subresource
-    strategy = backend.strategy(info.resource)
     return managed.WriteContext(
         options.manager,
         info.resource.api_version,
         info.resource.fields,
         backend.now(),
         name,
-        strategy.reset_fields(info.resource, name),
+        backend.strategy(info.resource).reset_fields(info.resource, name),
         partial(backend.in_version, info.resource),
+        partial(backend.resets_in, info.resource, name) if info.resource.custom is not None else None,
         backend.registry.serves,
     )
 
@@ -215,7 +216,9 @@ def store_new(
     """Admit, prepare, validate and store a new object with these field managers. A dry run is not stored."""
     made = new_object(backend, info, document, options, managers=managers)
     set_managers(made.document, managers)
-    if not options.dry_run:
+    if options.dry_run:
+        made.document = through_storage(info.resource, made.document)
+    else:
         made.item = backend.put(info.resource, made.document)
     return made
 
@@ -458,7 +461,7 @@ def _store_change(
         return Written(old, None, False, warnings)
     if options.dry_run:
         copy_part(part(new, "metadata"), part(old, "metadata"), "resourceVersion")
-        return Written(new, None, False, warnings)
+        return Written(through_storage(resource, new), None, False, warnings)
     if deletes_now(resource.table, new, old):
         # The response to a write that removes the last finalizer shows the new object with the old version. The store
         # removes the previous state, so no event shows this change.
