@@ -73,3 +73,37 @@ def test_a_scale_is_also_returned_as_metadata(client: Client) -> None:
     answer = client.get(SCALE, accept="application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io")
     assert answer.at("kind") == "PartialObjectMetadata"
     assert answer.document.keys() == {"kind", "apiVersion", "metadata"}
+
+
+def scale_managers(client: Client) -> list[object]:
+    owners = client.get(f"{PATH}/d").at("metadata.managedFields")
+    assert isinstance(owners, list)
+    return [each["manager"] for each in owners if each.get("subresource") == "scale"]
+
+
+def configuration(**spec: object) -> Document:
+    return {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "d"}, "spec": spec}
+
+
+def test_a_manager_that_applies_an_empty_spec_keeps_the_replicas(client: Client) -> None:
+    client.patch(f"{SCALE}?fieldManager=me&force=true", configuration(replicas=5), APPLY)
+    assert client.patch(f"{SCALE}?fieldManager=me", configuration(), APPLY).at("spec.replicas") is None
+    assert scale_managers(client) == ["me"]
+    assert client.patch(f"{SCALE}?fieldManager=you", configuration(replicas=3), APPLY).status == 409
+
+
+def test_applied_zero_replicas_conflict_with_an_owner_although_there_are_none(client: Client) -> None:
+    client.patch(f"{SCALE}?fieldManager=me&force=true", configuration(replicas=0), APPLY)
+    assert client.patch(f"{SCALE}?fieldManager=you", configuration(replicas=0), APPLY).status == 409
+    assert client.patch(f"{SCALE}?fieldManager=you&force=true", configuration(replicas=0), APPLY).status == 200
+    assert scale_managers(client) == ["you"]
+
+
+def test_an_update_to_the_same_zero_replicas_keeps_their_owner(client: Client) -> None:
+    client.patch(f"{SCALE}?fieldManager=me&force=true", configuration(replicas=0), APPLY)
+    assert client.put(SCALE, configuration(replicas=0)).status == 200
+    assert scale_managers(client) == ["me"]
+
+
+def test_a_patch_with_another_uid_names_the_subresource(client: Client) -> None:
+    assert client.patch(SCALE, {"metadata": {"uid": "x"}}, MERGE).at("details.kind") == "deployments/scale"

@@ -387,6 +387,11 @@ def _capped(managers: Managers) -> Managers:
     return merged
 
 
+def owned_fields(kind: FieldType, config: Document) -> Node:
+    """Return the fields of a configuration that its manager owns."""
+    return difference(fields_of(kind, config), _NEVER_OWNED)
+
+
 def _check_last_version(request: WriteContext, last: Owned, live: Document, merged: Document) -> None:
     """Raise if the version that a manager applied before does not declare all fields of the merged object.
 

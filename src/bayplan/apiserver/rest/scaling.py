@@ -151,11 +151,11 @@ def write_scale(backend: Backend, info: RequestInfo, request: Request) -> Docume
     field = _field(paths)
     owners = _owners(managers, field)
     # If no manager owns the field, upstream does not start to track it.
-    if not replicas:
+    if not replicas and paths.spec_replicas(old):
         # JSON omits zero replicas, and an absent field has no owner.
         managers = {who: replace(owned, fields=difference(owned.fields, field)) for who, owned in managers.items()}
         managers = {who: owned for who, owned in managers.items() if owned.fields}
-    elif owners:
+    elif replicas and owners:
         owner = _owner(backend, info, options, managers, managed.UPDATE)
         is_same = replicas == paths.spec_replicas(old)
         managers = (
@@ -256,7 +256,8 @@ def _checked(info: RequestInfo, wanted: Document, old: Document) -> int:
     uid, found = metadata.get("uid"), part(old, "metadata").get("uid")
     if uid and uid != found:
         text = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
-        raise conflict(resource.name, resource.group, info.name, text)
+        name = resource.name if resource.custom is not None else f"{resource.name}/scale"
+        raise conflict(name, resource.group, info.name, text)
     writing.check_version(resource, info, wanted, old, required=False)
     return replicas
 
@@ -298,13 +299,17 @@ def _apply(
     elif not others:
         wanted["spec"] = {}
     replicas = _admitted(backend, info, request, options, _checked(info, wanted, old), before)
-    if others and not options.force and replicas != current:
+    # The current Scale omits zero replicas, so a configuration that contains them adds the field.
+    is_same = replicas == current and not (sets and replicas == 0)
+    if others and not options.force and not is_same:
         found = [replace(each, api_version=_VERSION) for each in others]
         raise conflicting(managed.ApplyConflict([(each, ".spec.replicas") for each in found]))
     if resource.custom is not None and replicas != current:
         raise _unconverted("failed to convert new object", part(sent, "metadata"))
     new = _changed(paths, old, replicas)
-    left = [*(others if replicas == current else ()), *([who] if sets else ())]
+    # A manager that still applies anything else, such as an empty spec, keeps the replicas.
+    stays = sets or (who in owners and bool(managed.owned_fields(_FIELDS, sent)))
+    left = [*(others if is_same else ()), *([who] if stays else ())]
     managers = _split(managers, field, left, owner)
     return _store(backend, info, request, old, new, managers | unscaled, options)
 
