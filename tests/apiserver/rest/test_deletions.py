@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bayplan.base.plain_data import Document
-from tests.apiserver.client import Client
+from tests.apiserver.client import PODS, Client, pod
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 EVENTS = "/api/v1/namespaces/default/events"
@@ -46,3 +46,23 @@ def test_deletion_of_a_namespace_removes_its_finalizer_of_another_policy() -> No
     answer = client.delete("/api/v1/namespaces/n", {"propagationPolicy": "Background"})
     assert answer.at("metadata.finalizers") is None
     assert answer.at("status.phase") == "Terminating"
+
+
+def eviction(**options: object) -> Document:
+    return {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}, "deleteOptions": options}
+
+
+def test_a_second_eviction_of_a_terminating_pod_does_not_change_it() -> None:
+    client = Client()
+    client.post(PODS, pod("p", lambda new: new["metadata"].update(finalizers=["example.com/f"])))  # type: ignore[attr-defined]
+    assert client.post(f"{PODS}/p/eviction", eviction()).status == 201
+    before = client.get(f"{PODS}/p").document
+    assert client.post(f"{PODS}/p/eviction", eviction()).status == 201
+    assert client.get(f"{PODS}/p").document == before
+
+
+def test_an_eviction_ignores_an_empty_resource_version() -> None:
+    client = Client()
+    client.post(PODS, pod("p"))
+    assert client.post(f"{PODS}/p/eviction", eviction(preconditions={"resourceVersion": ""})).status == 201
+    assert client.get(f"{PODS}/p").status == 404

@@ -315,12 +315,12 @@ def _disrupt(backend: Backend, info: RequestInfo, pod: Document, options: Delete
         # Empty preconditions count only when the pod is deleted.
         wanted = DeleteOptions(uid=options.uid or None, resource_version=options.resource_version or None)
         deleting.check_preconditions(info.resource, info, pod, wanted)
-        if options.resource_version:
-            options.resource_version = None  # The condition changes it.
+        options.resource_version = None  # The condition changes it.
         status = dict(part(pod, "status"))
         text = "Eviction API: evicting"
         condition: Document = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
         condition["message"] = text
         set_condition(backend, status, condition)
-        backend.put(info.resource, {**pod, "metadata": dict(part(pod, "metadata")), "status": status})
+        if status != part(pod, "status"):
+            backend.put(info.resource, {**pod, "metadata": dict(part(pod, "metadata")), "status": status})
     deleting.delete(backend, info, options, admitted=True)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 INCLUDE = "Metadata"
 _POLICIES = ("Metadata", "Object", "None")
+_FLOW_SCHEMAS = "flowcontrol.apiserver.k8s.io/flowschemas"
 _NAME_AND_CREATION = (ColumnFacts("Name", "string", "name"), ColumnFacts("Created At", "date"))
 _NAME_AND_AGE = (ColumnFacts("Name", "string", "name"), ColumnFacts("Age", "date"))
 
@@ -59,13 +60,21 @@ def table_of(
     head: Document = {"kind": "Table", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
     if stored is None:
         stored = [to_storage(resource, each) for each in documents] if is_renamed(resource) else documents
+    pairs = list(zip(documents, stored, strict=True))
+    if resource.table == _FLOW_SCHEMAS:
+        pairs.sort(key=lambda pair: _precedence(pair[1]))
     rows = [
-        _row(resource, key, _cells(resource, key, kept, now), document, version, include)
-        for document, kept in zip(documents, stored, strict=True)
+        _row(resource, key, _cells(resource, key, kept, now), document, version, include) for document, kept in pairs
     ]
     # Upstream's table of kinds without columns of their own has null for no rows.
     shown: object = None if not rows and columns is _NAME_AND_CREATION else rows
     return {**head, "columnDefinitions": [_definition(each) for each in columns], "rows": shown}
+
+
+def _precedence(flow_schema: Document) -> tuple[int, str]:
+    """Return the key by which a table orders flow schemas."""
+    found = part(flow_schema, "spec").get("matchingPrecedence")
+    return found if isinstance(found, int) else 0, str(part(flow_schema, "metadata").get("name"))
 
 
 _API_SERVICE = (
