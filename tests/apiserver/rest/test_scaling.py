@@ -105,5 +105,8 @@ def test_an_update_to_the_same_zero_replicas_keeps_their_owner(client: Client) -
     assert scale_managers(client) == ["me"]
 
 
-def test_a_patch_with_another_uid_names_the_subresource(client: Client) -> None:
+def test_only_a_patch_with_another_uid_names_the_subresource(client: Client) -> None:
+    update = client.put(SCALE, {**configuration(replicas=1), "metadata": {"name": "d", "uid": "x"}})
+    assert update.at("details.kind") == "deployments"
+    assert "StorageError: invalid object, Code: 4" in str(update.at("message"))
     assert client.patch(SCALE, {"metadata": {"uid": "x"}}, MERGE).at("details.kind") == "deployments/scale"

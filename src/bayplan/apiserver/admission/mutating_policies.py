@@ -5,7 +5,7 @@ Sources: k8s.io/apiserver v0.36.3, pkg/admission/plugin/policy/mutating; KEP-396
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
@@ -16,7 +16,7 @@ from bayplan.apiserver.admission.policies import BoundPolicy, compile_common
 from bayplan.apiserver.admission.reinvocation import Reinvocation
 from bayplan.apiserver.admission.requests import admission_values
 from bayplan.apiserver.fields.field_declarations import configuration_problem
-from bayplan.apiserver.fields.field_type import FieldType, Merge
+from bayplan.apiserver.fields.field_type import FieldType, Merge, field_type
 from bayplan.apiserver.fields.merging import merge
 from bayplan.apiserver.model.errors import ApiError
 from bayplan.apiserver.model.expressions import (
@@ -31,6 +31,7 @@ from bayplan.apiserver.model.expressions import (
     plain_value,
 )
 from bayplan.apiserver.patches.json_patch import JsonPatchError, PatchTestError, patch_object
+from bayplan.apiserver.schema.facts import api_facts
 from bayplan.base.plain_data import Document, part, parts
 from bayplan.cel.problems import RunProblem
 from bayplan.cel.records import Message
@@ -103,6 +104,9 @@ class _Failure(NamedTuple):
         if self.binding is not None:
             return f"policy '{self.policy.name}' with binding '{name_of(self.binding)}' denied request: {self.message}"
         return f"policy {quote(self.policy.name)} denied request: {self.message}"
+
+
+_UNTYPED = "error applying patch: failed to convert patch object to typed object"
 
 
 class MutationProblem(Exception):
@@ -198,8 +202,7 @@ def _apply_mutation(mutation: Mutation, invocation: Invocation, attributes: Attr
     match = invocation.match
     current, _ = attributes.versions(match)
     assert current is not None
-    change = _json_patched if mutation.is_patch else _applied(match.resource.fields)
-    new = change(current, value)
+    new = _json_patched(current, value) if mutation.is_patch else _applied(match, current, value)
     if new != current:
         attributes.replace_object(match, new)
 
@@ -264,21 +267,38 @@ def _type_problems(value: object, path: str) -> Iterator[str]:
 # --- applied configurations -------------------------------------------------------------------------------------------
 
 
-def _applied(kind: FieldType) -> Callable[[Document, object], Document]:
-    def apply(current: Document, value: object) -> Document:
-        _check_type_names(value)
-        config = cast("Document", plain_value(value))
-        config |= {name: current[name] for name in ("apiVersion", "kind") if name in current}
-        problem = configuration_problem("", kind, config)
-        if problem:
-            raise MutationProblem(f"error applying patch: failed to convert patch object to typed object: {problem}")
-        atomics = list(_atomics(kind, config, ""))
-        if atomics:
-            text = f"may not mutate atomic arrays, maps or structs: {', '.join(atomics)}"
-            raise MutationProblem(f"error applying patch: invalid ApplyConfiguration: {text}")
-        return cast("Document", merge(kind, current, config))
+def _applied(match: Match, current: Document, value: object) -> Document:
+    """Return an object with an applied configuration.
 
-    return apply
+    Raises:
+        MutationProblem: the configuration does not fit the kind of the object, or changes an atomic value.
+    """
+    _check_type_names(value)
+    config = cast("Document", plain_value(value))
+    config |= {name: current[name] for name in ("apiVersion", "kind") if name in current}
+    kind = _merge_type(match)
+    problem = configuration_problem("", kind, config)
+    if problem:
+        raise MutationProblem(f"{_UNTYPED}: {problem}")
+    atomics = list(_atomics(kind, config, ""))
+    if atomics:
+        text = f"may not mutate atomic arrays, maps or structs: {', '.join(atomics)}"
+        raise MutationProblem(f"error applying patch: invalid ApplyConfiguration: {text}")
+    return cast("Document", merge(kind, current, config))
+
+
+def _merge_type(match: Match) -> FieldType:
+    """Return the merge type of the object of a request, which can have the kind of a subresource.
+
+    Raises:
+        MutationProblem: the kind is in another version than the resource; upstream does not find its type then.
+    """
+    resource, (group, version, kind) = match.resource, match.kind
+    if (group, version) != (resource.group, resource.version):
+        raise MutationProblem(f"{_UNTYPED}: no corresponding type for {group}/{version}, Kind={kind}")
+    if kind == resource.kind:
+        return resource.fields
+    return field_type(api_facts().kinds[f"{resource.api_version}/{kind}"])
 
 
 def _atomics(kind: FieldType, value: object, path: str) -> Iterator[str]:

@@ -392,7 +392,7 @@ def owned_fields(kind: FieldType, config: Document) -> Node:
     return difference(fields_of(kind, config), _NEVER_OWNED)
 
 
-def _check_last_version(request: WriteContext, last: Owned, live: Document, merged: Document) -> None:
+def _check_last_version(request: WriteContext, last: Owned, merged: Document) -> None:
     """Raise if the version that a manager applied before does not declare all fields of the merged object.
 
     Raises:
@@ -400,7 +400,6 @@ def _check_last_version(request: WriteContext, last: Owned, live: Document, merg
     """
     if last.api_version == request.api_version:
         return
-    request.convert(request.api_version, last.api_version, live)
     try:
         request.convert(request.api_version, last.api_version, merged)
     except UndeclaredFieldError as problem:
@@ -424,12 +423,15 @@ def apply(
     Raises:
         ApplyConflict: other managers own fields that the configuration changes, and `force` is off.
         KeylessItemError: the object has no managers, and an item of a keyed list without a key.
+        UndeclaredFieldError: the version of a manager does not declare all fields of the object.
     """
     live = bare(live)
     if not managers and live != zero:
         fields_of(request.kind, live)  # Raises KeylessItemError if upstream cannot read the object.
         before = replace(request, manager=BEFORE_FIRST_APPLY)
         managers = after_create(before, zero, live, {})
+    for version in dict.fromkeys(owned.api_version for owned in managers.values()):
+        request.convert(request.api_version, version, live)
     kind = request.kind
     who = Manager(request.manager, APPLY, "", request.subresource)
     last = managers.get(who)
@@ -437,7 +439,7 @@ def apply(
     managers = {**managers, who: Owned(mine, request.api_version, last.time if last else "")}
     merged = cast("Document", merge(kind, live, config))
     if last is not None:
-        _check_last_version(request, last, live, merged)
+        _check_last_version(request, last, merged)
     # Usually the configuration still contains every field that it had before, and nothing has to be removed.
     if last is not None and last.fields != difference(mine, _NEVER_OWNED) and difference(last.fields, mine):
         owned_in: dict[str, Node] = {}

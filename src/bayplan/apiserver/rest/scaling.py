@@ -32,6 +32,7 @@ from bayplan.apiserver.rest.hooks import admit_unstored
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import write_options
 from bayplan.apiserver.rest.patching import APPLY_PATCH, patch_type, patched
+from bayplan.apiserver.rest.preconditions import storage_error
 from bayplan.apiserver.rest.updates import check_place
 from bayplan.apiserver.tables.cells import format_selector
 from bayplan.base.plain_data import Document, part
@@ -255,8 +256,11 @@ def _checked(info: RequestInfo, wanted: Document, old: Document) -> int:
         raise invalid("Scale", "autoscaling", info.name, causes)
     uid, found = metadata.get("uid"), part(old, "metadata").get("uid")
     if uid and uid != found:
-        text = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
-        name = resource.name if resource.custom is not None else f"{resource.name}/scale"
+        if info.verb == "update":
+            text, name = storage_error(resource, info, str(uid), str(found)), resource.name
+        else:
+            text = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
+            name = resource.name if resource.custom is not None else f"{resource.name}/scale"
         raise conflict(name, resource.group, info.name, text)
     writing.check_version(resource, info, wanted, old, required=False)
     return replicas

@@ -63,8 +63,7 @@ def bind(backend: Backend, info: RequestInfo, request: Request) -> Document:
         problems.append("target.name: Required value")
     if problems:
         raise internal(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
-    if backend.store.get("pods", (info.namespace, info.name or str(metadata.get("name") or ""))) is not None:
-        binding = admit_unstored(backend, info, request, options, _BINDING, (binding, None))
+    binding = admit_unstored(backend, info, request, options, _BINDING, (binding, None))
     info = replace(info, resource=pods_resource(backend), name=str(metadata.get("name") or info.name))
     _assign(backend, info, binding, options)
     return {**SUCCESS, "code": 201}
