@@ -1,4 +1,4 @@
-"""Admission of objects that are not stored: Scales, Evictions and Bindings."""
+"""Policies and objects that are not stored: Scales, Evictions, Bindings, and objects that a later step refuses."""
 
 from __future__ import annotations
 
@@ -59,8 +59,14 @@ def test_applied_configurations_of_policies_have_the_type_of_the_subresource(res
     mutation = {"patchType": "ApplyConfiguration", "applyConfiguration": expression}
     spec: Document = {"reinvocationPolicy": "Never", "failurePolicy": "Fail", "mutations": [mutation]}
     client = client_with("MutatingAdmissionPolicy", spec, resource)
-    sent = {"pods/eviction": evict, "deployments/scale": scale}.get(resource, lambda client: bind(client, "a"))
-    message = sent(client).at("message")
+    answer = (
+        evict(client)
+        if resource.endswith("eviction")
+        else scale(client)
+        if resource.endswith("scale")
+        else bind(client, "a")
+    )
+    message = answer.at("message")
     assert str(message).endswith(f"failed to convert patch object to typed object: {want}")
 
 
@@ -68,3 +74,28 @@ def test_policies_see_the_binding_of_a_missing_pod() -> None:
     spec: Document = {"validations": [{"expression": "object.metadata.name == 'a'", "message": "only a"}]}
     client = client_with("ValidatingAdmissionPolicy", spec, "pods/binding")
     assert bind(client, "missing").status == 422
+
+
+@pytest.mark.parametrize("quota", [False, True], ids=["the name is taken", "the quota is exceeded"])
+def test_warnings_of_policies_are_sent_with_the_error_of_a_later_step(*, quota: bool) -> None:
+    maps = "/api/v1/namespaces/default/configmaps"
+    spec: Document = {"validations": [{"expression": "false", "message": "careful"}]}
+    client = client_with("ValidatingAdmissionPolicy", spec, "configmaps")
+    client.patch(f"{POLICIES}/validatingadmissionpolicybindings/p", {"spec": {"validationActions": ["Warn"]}})
+    assert client.post(maps, {"metadata": {"name": "m"}}).status == 201
+    if quota:
+        quotas, hard = "/api/v1/namespaces/default/resourcequotas", {"count/configmaps": "1"}
+        client.post(quotas, {"metadata": {"name": "q"}, "spec": {"hard": hard}})
+        client.patch(f"{quotas}/q/status", {"status": {"hard": hard, "used": hard}})
+    answer = client.post(maps, {"metadata": {"name": "n" if quota else "m"}})
+    assert answer.status == (403 if quota else 409)
+    assert next(value for name, value in answer.headers if name == "warning").endswith(': careful"')
+
+
+def test_a_taken_name_with_a_prefix_for_generated_names_may_be_tried_again() -> None:
+    client = Client()
+    metadata = {"name": "a", "generateName": "a-"}
+    assert client.post(PODS, {**pod("a"), "metadata": metadata}).status == 201
+    answer = client.post(PODS, {**pod("a"), "metadata": metadata})
+    want = 'pods "a" already exists, the server was not able to generate a unique name for the object'
+    assert (answer.status, answer.at("message"), answer.at("details.retryAfterSeconds")) == (409, want, 1)

@@ -28,6 +28,9 @@ def version(name: str, fields: Document, subresources: Document, *, storage: boo
     return found | ({"subresources": subresources} if subresources else {})
 
 
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
 def client_with_gizmos(*, second: Document) -> Client:
     """Return a client of an API with gizmos in v1, which is stored, and in v2, which has these subresources."""
     client = Client()
@@ -43,7 +46,7 @@ def client_with_gizmos(*, second: Document) -> Client:
         "metadata": {"name": f"gizmos.{GROUP}"},
         "spec": spec,
     }
-    assert client.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition).status == 201
+    assert client.post(DEFINITIONS, definition).status == 201
     return client
 
 
@@ -147,3 +150,41 @@ def test_a_scale_leaves_the_owners_of_versions_without_a_scale() -> None:
     client.patch(f"{path(served='v2')}?fieldManager=one", gizmo({"replicas": 1}, "v2"), APPLY)
     client.patch(f"{path()}/scale", {"spec": {"replicas": 2}})
     assert owners(client) == {"one v2": {"f:spec": {"f:replicas": {}}}}
+
+
+@pytest.mark.parametrize(
+    ("method", "rest", "status"),
+    [
+        pytest.param("GET", "m/zip", 404, id="an unknown subresource"),
+        pytest.param("DELETE", "m/status", 405, id="an unsupported verb"),
+        pytest.param("PATCH", "", 400, id="no name"),
+    ],
+)
+def test_errors_about_the_path_have_the_warning_of_a_deprecated_version(method: str, rest: str, status: int) -> None:
+    client = client_with_gizmos(second={"status": {}})
+    deprecated = [{"op": "add", "path": "/spec/versions/0/deprecated", "value": True}]
+    assert client.patch(f"{DEFINITIONS}/gizmos.{GROUP}", deprecated, JSON_PATCH).status == 200
+    answer = client.call(method, path(rest).rstrip("/"), {}, content_type=MERGE)
+    assert answer.status == status
+    want = f'299 - "{GROUP}/v1 Gizmo is deprecated; use {GROUP}/v2 Gizmo"'
+    assert ("warning", want) in answer.headers
+
+
+def test_further_segments_of_a_path_are_ignored() -> None:
+    client = client_with_gizmos(second={"status": {}})
+    client.post(f"/apis/{GROUP}/v1/namespaces/default/gizmos", gizmo({"size": 1}))
+    assert client.get(f"{path()}/status/x").at("spec.size") == 1
+
+
+@pytest.mark.parametrize(
+    ("webhook", "status"),
+    [
+        pytest.param({}, 200, id="without values"),
+        pytest.param({"clientConfig": {}}, 422, id="with an empty client"),
+    ],
+)
+def test_a_webhook_of_a_definition_that_is_not_converted_by_it(webhook: Document, status: int) -> None:
+    client = client_with_gizmos(second={"status": {}})
+    answer = client.patch(f"{DEFINITIONS}/gizmos.{GROUP}", {"spec": {"conversion": {"webhook": webhook}}})
+    assert answer.status == status
+    assert client.get(f"{DEFINITIONS}/gizmos.{GROUP}").at("spec.conversion") == {"strategy": "None"}

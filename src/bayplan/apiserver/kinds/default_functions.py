@@ -270,7 +270,15 @@ def default_claim_template(spec: Document) -> None:
 
 
 def default_definition_spec(spec: Document) -> None:
-    """Set the singular name and the kind of lists from the kind."""
+    """Set the singular name and the kind of lists from the kind, and drop a webhook without values."""
+    conversion = _part(spec, "conversion")
+    webhook = conversion.get("webhook")
+    if (
+        isinstance(webhook, dict)
+        and webhook.get("clientConfig") is None
+        and not webhook.get("conversionReviewVersions")
+    ):
+        spec["conversion"] = {name: value for name, value in conversion.items() if name != "webhook"}
     names = _part(spec, "names")
     kind = str(names.get("kind") or "")
     names["singular"] = names.get("singular") or kind.lower()

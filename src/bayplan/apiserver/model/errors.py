@@ -122,12 +122,25 @@ def method_not_allowed() -> ApiError:
     return ApiError(405, "the server does not allow this method on the requested resource", details={})
 
 
-def already_exists(resource: str, group: str, name: str, *, going: bool = False) -> ApiError:
-    """Return the error 409 for a name that is taken. `going`: whether the existing object is being deleted."""
+def already_exists(resource: str, group: str, name: str, *, going: bool = False, generated: bool = False) -> ApiError:
+    """Return the error 409 for a name that is taken.
+
+    Args:
+        resource: the name of the resource.
+        group: the group of the resource.
+        name: the name.
+        going: whether the existing object is being deleted.
+        generated: whether the new object has a prefix for generated names.
+    """
     text = f'{qualified(resource, group)} "{name}" already exists'
+    details, headers = object_details(name, group, resource), {}
+    if generated:
+        text = f"{text}, the server was not able to generate a unique name for the object"
+        details["retryAfterSeconds"] = 1
+        headers = {"retry-after": "1"}
     if going:
         text = f"object is being deleted: {text}"
-    return ApiError(409, text, reason="AlreadyExists", details=object_details(name, group, resource))
+    return ApiError(409, text, reason="AlreadyExists", details=details, headers=headers)
 
 
 def conflict(resource: str, group: str, name: str, why: str) -> ApiError:

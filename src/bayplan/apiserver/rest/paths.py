@@ -63,6 +63,8 @@ def resolve(registry: ResourceRegistry, request: Request, group: str, version: s
     if rest[2:3] == ["proxy"]:
         # The remaining segments are the path that the pod or service receives.
         rest = rest[:3]
+    if len(rest) > 3 and registry.is_custom(group):
+        rest = rest[:3]  # Upstream has no routes for custom resources, and ignores further segments.
     is_nameless = len(rest) == 3 and rest[1] == "" and "" not in (rest[0], rest[2])
     if not rest or len(rest) > 3 or ("" in rest and not is_nameless):
         raise no_such_path()
@@ -75,7 +77,7 @@ def resolve(registry: ResourceRegistry, request: Request, group: str, version: s
         raise no_such_path()
     if subresource and subresource not in resource.subresources:
         if resource.custom is not None:
-            raise not_found(resource.name, resource.group, name)
+            raise _deprecated(resource, not_found(resource.name, resource.group, name))
         raise no_such_path()
     if name and not subresource and not _NAMED & set(resource.facts.verbs):
         raise no_such_path()
@@ -108,12 +110,19 @@ def _of_custom(request: Request, resource: Resource, namespace: str, name: str, 
     if not verb or (subresource and verb in ("create", "delete")):
         where = f"{resource.name}.{resource.group}"
         text = f"{verb} is not supported on resources of kind {quote(where)}"
-        raise ApiError(405, text, details=object_details("", resource.group, resource.name))
+        problem = ApiError(405, text, details=object_details("", resource.group, resource.name))
+        raise _deprecated(resource, problem)
     if verb in ("update", "patch") and not name:
-        raise bad_request("name must be provided")
+        raise _deprecated(resource, bad_request("name must be provided"))
     if verb == "list" and read_bool(request.query, "watch"):
         verb = "watch"
     return RequestInfo(verb, resource, namespace, "" if verb == "create" else name, subresource)
+
+
+def _deprecated(resource: Resource, problem: ApiError) -> ApiError:
+    """Return the error of a request for a custom resource, with the warning about its version."""
+    problem.warnings = [resource.deprecation]
+    return problem
 
 
 def is_long_running(request: Request, rest: list[str]) -> bool:

@@ -1,10 +1,11 @@
-"""Preconditions of a write on the uid of the stored object, and upstream's storage error if the precondition fails."""
+"""Preconditions of a write on the stored object: its uid, with upstream's storage error if it differs, and that none exists."""
 
 from __future__ import annotations
 
-from bayplan.apiserver.model.errors import conflict
+from bayplan.apiserver.model.errors import already_exists, conflict
 from bayplan.apiserver.model.requests import RequestInfo
 from bayplan.apiserver.model.resources import Resource
+from bayplan.apiserver.rest.backend import Backend
 from bayplan.base.plain_data import Document, part
 
 
@@ -47,3 +48,17 @@ def storage_error(resource: Resource, info: RequestInfo, wanted: str, found: str
         f"StorageError: invalid object, Code: 4, Key: {root}/{prefix}/{place}, ResourceVersion: 0, "
         f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
     )
+
+
+def check_free(backend: Backend, info: RequestInfo, metadata: Document) -> None:
+    """Raise if the name of a new object is taken.
+
+    Raises:
+        ApiError: an object has the name; it may be terminating.
+    """
+    resource, name = info.resource, str(metadata["name"])
+    found = backend.store.get(resource.table, (info.namespace, name))
+    if found is not None:
+        going = bool(part(backend.document(resource, found), "metadata").get("deletionTimestamp"))
+        generated = bool(metadata.get("generateName"))
+        raise already_exists(resource.name, resource.group, name, going=going, generated=generated)

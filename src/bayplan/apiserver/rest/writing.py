@@ -20,7 +20,6 @@ from bayplan.apiserver.kinds.strategy import Context, Strategy, copy_part
 from bayplan.apiserver.model.errors import (
     ApiError,
     Cause,
-    already_exists,
     bad_request,
     forbidden,
     internal,
@@ -38,6 +37,7 @@ from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.hooks import begin_hooks, check_hooks, mutated
+from bayplan.apiserver.rest.preconditions import check_free
 from bayplan.apiserver.rest.quota_usage import charge
 from bayplan.apiserver.rest.sameness import deletes_now, is_same
 from bayplan.apiserver.store.item import Item
@@ -276,25 +276,15 @@ def new_object(
     try:
         if not imported:
             warnings += admit_security(backend, context, strategy, stored, None)
-        _admit_valid(backend, context, hooks, stored, None, managers)
+        warnings += _admit_valid(backend, context, hooks, stored, None, managers)
         if not options.dry_run and metadata.get("resourceVersion") not in (None, "", "0"):
             raise internal("resourceVersion should not be set on objects to be created")
-        _check_free(backend, info, str(metadata["name"]))
+        check_free(backend, info, metadata)
     except ApiError as problem:
         # Upstream sends the warnings about a valid object even if a later step refuses it.
         problem.warnings[:0] = warnings
         raise
-    if hooks is not None:
-        warnings += hooks.warnings
     return Written(from_storage(resource, stored), None, True, warnings)
-
-
-def _check_free(backend: Backend, info: RequestInfo, name: str) -> None:
-    resource = info.resource
-    found = backend.store.get(resource.table, (info.namespace, name))
-    if found is not None:
-        going = bool(part(backend.document(resource, found), "metadata").get("deletionTimestamp"))
-        raise already_exists(resource.name, resource.group, name, going=going)
 
 
 def _admit_valid(
@@ -304,8 +294,8 @@ def _admit_valid(
     document: Document,
     before: Document | None,
     managers: managed.Managers | None,
-) -> None:
-    """Run the steps of admission that follow the validation of an object, and charge quotas for it.
+) -> list[str]:
+    """Run the steps of admission that follow the validation of an object, charge quotas for it, and return warnings of hooks.
 
     Raises:
         ApiError: admission rejects the object.
@@ -314,9 +304,15 @@ def _admit_valid(
     backend.strategy(resource).admit_valid(context, document, before)
     if hooks is not None:
         check_hooks(backend, resource, hooks, document, managers)
-    charge(backend, context, document, before)
+    warnings = [] if hooks is None else hooks.warnings
+    try:
+        charge(backend, context, document, before)
+    except ApiError as problem:
+        problem.warnings[:0] = warnings
+        raise
     show_as_stored(resource, document)
     backend.convert_ahead(resource, document)
+    return warnings
 
 
 def show_as_stored(resource: Resource, document: Document) -> None:
@@ -443,12 +439,10 @@ def change(
     try:
         if not admitted:
             warnings += admit_security(backend, context, strategy, stored, before)
-        _admit_valid(backend, context, hooks, stored, before, managers)
+        warnings += _admit_valid(backend, context, hooks, stored, before, managers)
     except ApiError as problem:
         problem.warnings[:0] = warnings
         raise
-    if hooks is not None:
-        warnings += hooks.warnings
     new = from_storage(resource, stored)
     set_managers(new, managers)
     return _store_change(backend, resource, old, new, options, warnings)

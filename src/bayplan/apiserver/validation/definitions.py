@@ -259,7 +259,7 @@ def _conversion(spec: Document, out: Causes) -> None:
     if conversion.get("strategy") != "Webhook":
         detail = "should not be set when strategy is not set to Webhook"
         for name, found in (("webhookClientConfig", client), ("conversionReviewVersions", versions)):
-            if found:
+            if found is not None and found != []:
                 out.append(forbidden_value(f"{here}.{name}", detail))
         return
     if not isinstance(client, dict):
