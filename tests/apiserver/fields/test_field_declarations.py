@@ -79,6 +79,23 @@ def pod(**spec: object) -> dict[str, object]:
             id="several, in the order of their names",
         ),
         pytest.param(
+            pod(imagePullSecrets=[{"name": "s", "nope": 1}]),
+            '.spec.imagePullSecrets[name="s"].nope: field not declared in schema',
+            id="a field that an atomic struct lacks",
+        ),
+        pytest.param(
+            pod(
+                affinity={
+                    "nodeAffinity": {
+                        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"nope": 1}]}
+                    }
+                }
+            ),
+            ".spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].nope:"
+            " field not declared in schema",
+            id="a field that a struct inside an atomic struct lacks",
+        ),
+        pytest.param(
             pod(zzz=1, hostname=1, nope=1),
             "errors:\n  .spec.hostname: expected string, got &value.valueUnstructured{Value:1}"
             "\n  .spec.nope: field not declared in schema",

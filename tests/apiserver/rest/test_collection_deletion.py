@@ -82,3 +82,13 @@ def test_all_objects_are_converted_before_the_first_is_deleted(monkeypatch: pyte
         client.delete(SCALERS)
     monkeypatch.undo()
     assert names(client.get(SCALERS)) == ["a", "b"]
+
+
+def test_the_warning_of_a_deletion_is_sent_with_its_error() -> None:
+    client = Client()
+    jobs = "/apis/batch/v1/namespaces/default/jobs"
+    spec = {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}
+    assert client.post(jobs, {"metadata": {"name": "j"}, "spec": spec}).status == 201
+    answer = client.delete(jobs, {"preconditions": {"uid": "other"}})
+    assert answer.status == 409
+    assert any("child pods are preserved by default" in value for name, value in answer.headers if name == "warning")

@@ -49,18 +49,24 @@ def fits_type(kind: FieldType, document: dict[str, object]) -> bool:
     return all(": duplicate entries for key " in each for each in found)
 
 
-def _struct(fields: Mapping[str, PlacedField], value: dict[str, object], kind: FieldType) -> Problems:
+def _struct(
+    fields: Mapping[str, PlacedField], value: dict[str, object], kind: FieldType, *, is_typed: bool = False
+) -> Problems:
     """Return the problems of an object, each starting with its path.
+
+    `is_typed`: whether `fields` are all fields of a built-in type.
 
     Structured merge stops at the first undeclared field. It iterates over fields in the random order of a Go map; this
     function sorts them by name.
     """
     merge, own = kind.merge, kind.fields
     element = kind.element or (UNTYPED if merge is not _STRUCT else None)
+    # An atomic struct has no merge types for its fields, but they are declared, too.
+    is_atomic = is_typed and bool(fields) and merge is not _STRUCT and merge is not _MAP
     wrong: dict[str, Problems] = {}
     for name, item in value.items():
         inner = own.get(name, element)
-        if inner is None:
+        if inner is None or (is_atomic and name not in fields):
             wrong[name] = _NONE
             continue
         if item is None:
@@ -111,7 +117,7 @@ def _typed(field: PlacedField, containers: tuple[str, ...], value: object, kind:
     if type_name == _QUANTITY and isinstance(value, dict | list):
         return [f": expected any scalar, got &{{{go_map(value)}}}"]
     if isinstance(value, dict):
-        return _struct(placed_fields(type_name), value, kind)
+        return _struct(placed_fields(type_name), value, kind, is_typed=True)
     return [f": expected map, got &{{{go_map(value)}}}"] if field.is_struct else _NONE
 
 

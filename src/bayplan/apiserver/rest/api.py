@@ -428,15 +428,20 @@ class Api:
             # A webhook may have to convert the objects. The request is repeated then, so nothing may be deleted yet.
             for item in page.items:
                 self.backend.document(info.resource, item)
+        warnings, refusal, body = delete_warnings(self.backend, info, deletion), None, b""
         try:
             include = rendering.included(request.query, form)
             body = rendering.render_page(self.backend, info, page, form, include)
-        except ApiError:
-            # As in upstream, a list that can't be sent is refused after the deletion.
+        except ApiError as problem:
+            refusal = problem
+        try:
             deleting.delete_collection(self.backend, info, page.items, deletion)
+            if refusal is not None:
+                raise refusal  # As in upstream, a list that can't be sent is refused after the deletion.
+        except ApiError as problem:
+            problem.warnings[:0] = warnings
             raise
-        deleting.delete_collection(self.backend, info, page.items, deletion)
-        headers = warning_headers(delete_warnings(self.backend, info, deletion))
+        headers = warning_headers(warnings)
         return Response(200, body, form.media_type, headers, self.backend.store.revision)
 
     def _written(self, info: RequestInfo, written: writing.Written, request: Request, form: Form) -> Response:
