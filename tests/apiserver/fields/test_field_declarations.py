@@ -79,6 +79,18 @@ def pod(**spec: object) -> dict[str, object]:
             id="several, in the order of their names",
         ),
         pytest.param(
+            pod(containers=[{"name": {"a": ["ü", 1]}, "image": 5}]),
+            'errors:\n  .spec.containers[name=a=["ü",1]].image: expected string, got &value.valueUnstructured{Value:5}'
+            '\n  .spec.containers[name=a=["ü",1]].name: expected string, got'
+            ' &value.valueUnstructured{Value:map[string]interface {}{"a":[]interface {}{"ü", 1}}}',
+            id="a key that is an object",
+        ),
+        pytest.param(
+            {"metadata": {"creationTimestamp": [1]}},
+            ".metadata.creationTimestamp: expected any scalar, got &{[1]}",
+            id="a time that is a list",
+        ),
+        pytest.param(
             pod(imagePullSecrets=[{"name": "s", "nope": 1}]),
             '.spec.imagePullSecrets[name="s"].nope: field not declared in schema',
             id="a field that an atomic struct lacks",

@@ -220,6 +220,21 @@ def test_unknown_fields_return_a_warning_and_are_refused_in_strict_mode(client: 
     )
 
 
+@pytest.mark.parametrize(
+    ("spec", "want"),
+    [
+        ({"ports": [{"port": 1.5}]}, "cannot convert float64 to int32"),
+        ({"ports": [{"port": 80, "targetPort": 1.5}]}, "json: cannot unmarshal number 1.5 into Go value of type int32"),
+    ],
+    ids=["a number", "a number or a string, which has its own decoder"],
+)
+def test_an_applied_number_with_decimals(spec: Document, want: str) -> None:
+    config: Document = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": spec}
+    answer = Client().patch("/api/v1/namespaces/default/services/s?fieldManager=me", config, APPLY)
+    assert answer.status == 500
+    assert str(answer.at("message")).endswith(f"to /v1, Kind=Service: {want}")
+
+
 # --- what only a kubelet can answer -----------------------------------------------------------------------------------
 
 

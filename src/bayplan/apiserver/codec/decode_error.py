@@ -19,9 +19,13 @@ class DecodeError(Exception):
         value: the found value as Go describes it: ``string``, ``number 1.5``, ``array``; only used without `text`.
         go_type: the expected type; only used without `text`.
         stops: whether Go stops at an error with a `text`.
+        is_own: whether the type has its own decoder, for which numbers with decimals are JSON also in Go maps.
     """
 
-    def __init__(self, text: str = "", *, value: str = "", go_type: str = "", stops: bool = True) -> None:
+    def __init__(
+        self, text: str = "", *, value: str = "", go_type: str = "", stops: bool = True, is_own: bool = False
+    ) -> None:
+        self.is_own = is_own
         self._text = text
         self._value = value
         self._go_type = go_type

@@ -149,7 +149,7 @@ def read_int_or_string(value: object) -> object:
             raise DecodeError(value=f"number {value}", go_type="int32")
         return value
     found = f"number {_go_number(value)}" if isinstance(value, float) else go_kind(value)
-    raise DecodeError(value=found, go_type="int32")
+    raise DecodeError(value=found, go_type="int32", is_own=True)
 
 
 def read_time(value: object) -> object:

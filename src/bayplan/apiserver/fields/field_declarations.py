@@ -13,6 +13,7 @@ from bayplan.apiserver.fields.compare import element_of
 from bayplan.apiserver.fields.field_type import LEAF, UNTYPED, FieldType, Merge
 from bayplan.apiserver.schema.facts import PlacedField, placed_fields
 from bayplan.base.go_text.json import go_map
+from bayplan.objects.selectors import quote
 
 Problems: TypeAlias = "list[str] | tuple[()]"
 _LEAF, _STRUCT, _MAP, _SET, _KEYED = Merge.LEAF, Merge.STRUCT, Merge.MAP, Merge.SET, Merge.KEYED_LIST
@@ -21,7 +22,10 @@ _NO_FIELDS: Mapping[str, PlacedField] = {}
 _WITH_METADATA = "io.k8s.api.core.v1.ConfigMap"
 _ANY = "&value.valueUnstructured"
 _TEXTS = ("string", "[]uint8")
-_QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+_SCALARS = frozenset(
+    f"io.k8s.apimachinery.pkg.{name}"
+    for name in ("api.resource.Quantity", "apis.meta.v1.Time", "apis.meta.v1.MicroTime")
+)
 _NUMBERS = frozenset(("int32", "int64", "float64"))
 _GO_TYPES: Mapping[type, str] = {
     str: "string", bool: "bool", dict: "map[string]interface {}", list: "[]interface {}",
@@ -114,7 +118,7 @@ def _typed(field: PlacedField, containers: tuple[str, ...], value: object, kind:
         return _of_json_type("boolean", value)
     if type_name in _NUMBERS:
         return _of_json_type("numeric", value)
-    if type_name == _QUANTITY and isinstance(value, dict | list):
+    if type_name in _SCALARS and isinstance(value, dict | list):
         return [f": expected any scalar, got &{{{go_map(value)}}}"]
     if isinstance(value, dict):
         return _struct(placed_fields(type_name), value, kind, is_typed=True)
@@ -208,15 +212,26 @@ def _element(kind: FieldType, item: object, index: int) -> str:
     """Return the path element of an item in the form used in errors, such as ``[name="c"]``."""
     if kind.merge is _KEYED and isinstance(item, dict):
         keys = [(key, item.get(key, kind.key_defaults.get(key))) for key in kind.keys]
-        return "[" + ",".join(f"{key}={json.dumps(value)}" for key, value in keys if value is not None) + "]"
-    return f"[={json.dumps(item)}]" if kind.merge is _SET else f"[{index}]"
+        return "[" + ",".join(f"{key}={_shown(value)}" for key, value in keys if value is not None) + "]"
+    return f"[={_shown(item)}]" if kind.merge is _SET else f"[{index}]"
+
+
+def _shown(value: object) -> str:
+    """Return a key of a list item as structured merge prints it."""
+    if isinstance(value, dict):
+        return "".join(f"{name}={_shown(item)}" for name, item in sorted(value.items()))
+    if isinstance(value, list):
+        return "[" + ",".join(map(_shown, value)) + "]"
+    return quote(value) if isinstance(value, str) else json.dumps(value)
 
 
 def _literal(value: object) -> str:
     """Return a value as Go's verb ``%#v`` prints it."""
     if isinstance(value, dict):
-        members = ", ".join(f"{json.dumps(name)}:{_literal(item)}" for name, item in sorted(value.items()))
+        members = ", ".join(f"{quote(name)}:{_literal(item)}" for name, item in sorted(value.items()))
         return f"map[string]interface {{}}{{{members}}}"
     if isinstance(value, list):
         return f"[]interface {{}}{{{', '.join(map(_literal, value))}}}"
+    if isinstance(value, str):
+        return quote(value)
     return "interface {}(nil)" if value is None else json.dumps(value)

@@ -168,7 +168,8 @@ def _read_merged(
         identity = _identity(target, config)
         kind = identity.partition("; ")[2]
         # Upstream converts Go maps here, in which a number with decimals is a float64.
-        text = _DECIMAL.sub(r"cannot convert float64 to \1", _OWN_DECODER.sub(r"Go value of type \1", str(problem)))
+        text = _OWN_DECODER.sub(r"Go value of type \1", str(problem))
+        text = text if problem.is_own else _DECIMAL.sub(r"cannot convert float64 to \1", text)
         why = f"unable to convert unstructured object to {kind}: {text}"
         raise internal(f"failed to convert new object ({identity}) to proper version: {why}") from problem
 
