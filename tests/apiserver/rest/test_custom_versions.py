@@ -13,6 +13,7 @@ SPEC: Document = {
     "color": {"type": "string"},
     "mode": {"type": "string", "default": "auto"},
     "replicas": {"type": "integer"},
+    "since": {"type": "string", "format": "date-time"},
     "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
 }
 SUBRESOURCES: Document = {
@@ -188,3 +189,18 @@ def test_a_webhook_of_a_definition_that_is_not_converted_by_it(webhook: Document
     answer = client.patch(f"{DEFINITIONS}/gizmos.{GROUP}", {"spec": {"conversion": {"webhook": webhook}}})
     assert answer.status == status
     assert client.get(f"{DEFINITIONS}/gizmos.{GROUP}").at("spec.conversion") == {"strategy": "None"}
+
+
+def test_items_of_a_list_in_place_of_another_type_have_only_unknown_fields() -> None:
+    client = client_with_gizmos(second={"status": {}})
+    answer = client.post(f"/apis/{GROUP}/v1/namespaces/default/gizmos", gizmo({"size": [{"a": 1}], "color": {"b": 2}}))
+    assert answer.status == 422
+    assert [value for name, value in answer.headers if name == "warning"] == [
+        f'299 - "unknown field \\"spec.{name}\\""' for name in ("color.b", "size[0].a")
+    ]
+
+
+def test_an_applied_text_with_a_format_must_be_a_scalar() -> None:
+    client = client_with_gizmos(second={"status": {}})
+    answer = client.patch(f"{path()}?fieldManager=me", gizmo({"since": [1]}), APPLY)
+    assert str(answer.at("message")).endswith(".spec.since: expected any scalar, got &{[1]}")

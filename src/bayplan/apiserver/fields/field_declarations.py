@@ -132,7 +132,10 @@ def _of_json_type(json_type: str, value: object) -> Problems:
     if json_type == "numeric":
         fits = isinstance(value, int | float) and not isinstance(value, bool)
         return _NONE if fits else [f": expected numeric (int or float), got {_GO_TYPES[type(value)]}"]
-    fits = isinstance(value, {"boolean": bool, "map": dict, "list": list}[json_type])
+    if json_type == "any scalar":
+        fits = not isinstance(value, dict | list)
+    else:
+        fits = isinstance(value, {"boolean": bool, "map": dict, "list": list}[json_type])
     return _NONE if fits else [f": expected {json_type}, got &{{{go_map(value)}}}"]
 
 

@@ -255,6 +255,9 @@ class _NoDefaults(_Defaults):
         return None
 
 
+_NO_SCHEMA: Document = {"type": "null"}
+
+
 def _prune(schema: Document, value: object, path: str, dropped: list[str], known: _Defaults) -> object:
     if isinstance(value, dict):
         properties, more = part(schema, "properties"), schema.get("additionalProperties")
@@ -280,7 +283,9 @@ def _prune(schema: Document, value: object, path: str, dropped: list[str], known
                 out[name] = _prune(inner, inner["default"], f"{path}.{name}", dropped, known)
         return out
     if isinstance(value, list):
-        items = part(schema, "items")
+        inner = schema.get("items")
+        # Items of a list in place of another type have no schema, so that all their fields are unknown.
+        items = inner if isinstance(inner, dict) else {} if schema.get(PRESERVE) or not schema else _NO_SCHEMA
         found_items = [known.of_null(items) if item is None else item for item in value]
         return [_prune(items, item, f"{path}[{index}]", dropped, known) for index, item in enumerate(found_items)]
     return value

@@ -40,7 +40,7 @@ def _add_metadata(kind: FieldType) -> None:
 def _scalar(schema: Document) -> FieldType:
     # Structured merge accepts any scalar in place of a text with a format.
     is_any = schema.get("type") == "string" and schema.get("format") not in (None, "", "byte")
-    return _type_of(Merge.LEAF, "" if is_any else _JSON_TYPES.get(str(schema.get("type")), ""))
+    return _type_of(Merge.LEAF, "any scalar" if is_any else _JSON_TYPES.get(str(schema.get("type")), ""))
 
 
 def _field_type(schema: Document) -> FieldType:
