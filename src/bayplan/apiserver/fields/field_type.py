@@ -39,8 +39,8 @@ class FieldType:
         key_defaults: the default values of these fields.
         is_list: whether the type is a list; a leaf that is a list is replaced as a whole.
         is_map: whether the type is a map or a struct that is replaced as a whole.
-        json_type: what values of a custom resource must be: ``string``, ``boolean``, ``numeric``, ``map`` or ``list``; empty
-            for any value and for other kinds, whose declarations are checked.
+        json_type: what values of a custom resource must be: ``string``, ``boolean``, ``numeric``, ``map``, ``list`` or
+            ``any scalar``; empty for any value and for other kinds, whose declarations are checked.
         content: the declarations inside an atomic map of a custom resource, which are checked, too.
     """
 
