@@ -66,3 +66,16 @@ def test_an_eviction_ignores_an_empty_resource_version() -> None:
     client.post(PODS, pod("p"))
     assert client.post(f"{PODS}/p/eviction", eviction(preconditions={"resourceVersion": ""})).status == 201
     assert client.get(f"{PODS}/p").status == 404
+
+
+def test_objects_that_outlive_their_namespace_can_only_be_deleted() -> None:
+    client = Client()
+    maps = "/api/v1/namespaces/n/configmaps"
+    client.post("/api/v1/namespaces", {"metadata": {"name": "n"}})
+    client.post(maps, {"metadata": {"name": "m"}})
+    client.delete("/api/v1/namespaces/n")
+    finalized = {"metadata": {"name": "n"}, "spec": {"finalizers": []}}
+    assert client.put("/api/v1/namespaces/n/finalize", finalized).status == 200
+    answer = client.patch(f"{maps}/m", {"metadata": {"labels": {"a": "b"}}})
+    assert (answer.status, answer.at("message")) == (404, 'namespaces "n" not found')
+    assert client.delete(f"{maps}/m").status == 200

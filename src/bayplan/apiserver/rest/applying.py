@@ -28,6 +28,7 @@ from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.body_types import Target, target_of
 from bayplan.apiserver.rest.decoding import read_custom, read_value, yaml_of, yaml_warnings
 from bayplan.apiserver.rest.messages import Request
+from bayplan.apiserver.rest.preconditions import find_namespace
 from bayplan.apiserver.rest.updates import check_place, undeterminable_name
 from bayplan.apiserver.rest.writing import Written
 from bayplan.base.plain_data import Document, part, text
@@ -73,6 +74,7 @@ def apply(backend: Backend, info: RequestInfo, request: Request, options: WriteO
         check_place(info, metadata)
         part(new, "metadata")["resourceVersion"] = sent_version or ""
         writing.check_version(resource, info, new, old, required=False)
+        find_namespace(backend, info)
         written = writing.change(backend, info, old, new, managers, options)
     written.warnings = [*warnings, *written.warnings]
     return written

@@ -32,6 +32,7 @@ from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import write_options
 from bayplan.apiserver.rest.patched_kinds import custom_kind_problem, type_problem, with_custom_kind
 from bayplan.apiserver.rest.paths import check_name
+from bayplan.apiserver.rest.preconditions import find_namespace
 from bayplan.apiserver.rest.updates import check_place, managers_after
 from bayplan.apiserver.rest.writing import Written
 from bayplan.base.go_text.json import go_map
@@ -100,6 +101,7 @@ def patch(backend: Backend, info: RequestInfo, request: Request) -> Written:
     required = not backend.strategy(resource).unconditional_update
     writing.check_version(resource, info, new, old, required=required)
     managers = managers_after(backend, info, old, new, options)
+    find_namespace(backend, info)
     written = writing.change(backend, info, old, new, managers, options)
     written.warnings = [*warnings, *written.warnings]
     return written

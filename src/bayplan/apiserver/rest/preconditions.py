@@ -1,11 +1,12 @@
-"""Preconditions of a write on the stored object: its uid, with upstream's storage error if it differs, and that none exists."""
+"""Preconditions of a write: the uid of the stored object, or that there is none, and an existing namespace."""
 
 from __future__ import annotations
 
-from bayplan.apiserver.model.errors import already_exists, conflict
+from bayplan.apiserver.model.errors import already_exists, conflict, not_found
 from bayplan.apiserver.model.requests import RequestInfo
 from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.store.item import Item
 from bayplan.base.plain_data import Document, part
 
 
@@ -62,3 +63,17 @@ def check_free(backend: Backend, info: RequestInfo, metadata: Document) -> None:
         going = bool(part(backend.document(resource, found), "metadata").get("deletionTimestamp"))
         generated = bool(metadata.get("generateName"))
         raise already_exists(resource.name, resource.group, name, going=going, generated=generated)
+
+
+def find_namespace(backend: Backend, info: RequestInfo) -> Item | None:
+    """Return the namespace of a request, or None if the resource has none.
+
+    Raises:
+        ApiError: the namespace does not exist. This can only happen to a change if the namespace was removed too early.
+    """
+    if not info.resource.namespaced:
+        return None
+    item = backend.store.get("namespaces", ("", info.namespace))
+    if item is None:
+        raise not_found("namespaces", "", info.namespace)
+    return item

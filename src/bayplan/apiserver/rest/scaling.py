@@ -32,7 +32,7 @@ from bayplan.apiserver.rest.hooks import admit_unstored
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import write_options
 from bayplan.apiserver.rest.patching import APPLY_PATCH, patch_type, patched
-from bayplan.apiserver.rest.preconditions import storage_error
+from bayplan.apiserver.rest.preconditions import find_namespace, storage_error
 from bayplan.apiserver.rest.updates import check_place
 from bayplan.apiserver.tables.cells import format_selector
 from bayplan.base.plain_data import Document, part
@@ -217,6 +217,7 @@ def _store(
     if info.resource.custom is not None:
         # The change can create the object that contains the replicas, whose other fields may have defaults.
         new, _ = prune(info.resource, new)
+    find_namespace(backend, info)
     written = writing.change(backend, replace(info, subresource=""), old, new, managers, options, admitted=True)
     request.warnings += written.warnings
     return _scale_of(info.resource, written.document, scale_paths(info.resource))

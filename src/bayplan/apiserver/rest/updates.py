@@ -8,7 +8,7 @@ from bayplan.apiserver.model.errors import ApiError, bad_request, not_found
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.preconditions import check_uid
+from bayplan.apiserver.rest.preconditions import check_uid, find_namespace
 from bayplan.apiserver.rest.writing import Written
 from bayplan.apiserver.schema.emptied import Emptied
 from bayplan.base.plain_data import Document, part
@@ -40,6 +40,7 @@ def update(backend: Backend, info: RequestInfo, new: Document, options: WriteOpt
     check_uid(resource, info, str(metadata.get("uid") or ""), old, dry_run=options.dry_run)
     writing.check_version(resource, info, new, old, required=not strategy.unconditional_update)
     managers = managers_after(backend, info, old, new, options)
+    find_namespace(backend, info)
     return writing.change(backend, info, old, new, managers, options)
 
 

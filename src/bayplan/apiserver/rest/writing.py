@@ -25,7 +25,6 @@ from bayplan.apiserver.model.errors import (
     internal,
     invalid,
     modified,
-    not_found,
 )
 from bayplan.apiserver.model.object_meta import (
     check_metadata,
@@ -37,7 +36,7 @@ from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.hooks import begin_hooks, check_hooks, mutated
-from bayplan.apiserver.rest.preconditions import check_free
+from bayplan.apiserver.rest.preconditions import check_free, find_namespace
 from bayplan.apiserver.rest.quota_usage import charge
 from bayplan.apiserver.rest.sameness import deletes_now, is_same
 from bayplan.apiserver.store.item import Item
@@ -193,13 +192,8 @@ def check_namespace(backend: Backend, info: RequestInfo, name: str) -> None:
     Raises:
         ApiError: the namespace does not exist, or is being deleted.
     """
-    resource = info.resource
-    if not resource.namespaced:
-        return
-    item = backend.store.get("namespaces", ("", info.namespace))
-    if item is None:
-        raise not_found("namespaces", "", info.namespace)
-    if is_terminating(item):
+    resource, item = info.resource, find_namespace(backend, info)
+    if item is not None and is_terminating(item):
         cause = Cause("NamespaceTerminating", f"namespace {info.namespace} is being terminated", "metadata.namespace")
         why = f"unable to create new content in namespace {info.namespace} because it is being terminated"
         raise forbidden(resource.name, resource.group, name, why, [cause])
