@@ -47,6 +47,31 @@ def test_an_unplaceable_pod_does_not_raise_the_price() -> None:
     assert (answer.by_shape, answer.still_waiting) == ({"large/a": 1}, 1)
 
 
+@pytest.mark.parametrize(
+    ("cpus", "want"),
+    [
+        pytest.param(["3", "1", "1", "1"], 4, id="the oldest pod is the largest, but not in all orders"),
+        pytest.param(["1", "1", "1", "3"], 4, id="small pods take some room on each of up to three nodes"),
+        pytest.param(["1", "1", "1", "1"], 2, id="all orders are alike"),
+    ],
+)
+def test_all_pods_are_placed_in_several_orders(cpus: list[str], want: int) -> None:
+    pods = [waiting(f"p{number}", cpu=cpu) for number, cpu in enumerate(cpus)]
+    answer = nodes_to_add(cluster_of(*FULL, *pods), [parse_shape("cpu=3,memory=8Gi")])
+    assert (len(answer.nodes), answer.still_waiting) == (want, 0)
+    assert answer.assumptions[-1].endswith("no more pods stay pending in 7 other orders of pods with equal priority")
+
+
+def test_a_pod_that_needs_a_later_pod_is_retried_at_once() -> None:
+    friend = make_pod("friend").req(cpu="1").label(app="friend").priority(0).obj()
+    near = make_pod("near").req(cpu="2").pod_affinity({"app": "friend"}, "zone").priority(9).obj()
+    answer = nodes_to_add(cluster_of(*FULL, near, friend), [parse_shape(LARGE)])
+    assert [(each.pod, each.node) for each in answer.pods] == [
+        ("default/near", "added-1"),
+        ("default/friend", "added-1"),
+    ]
+
+
 def test_daemon_set_pods_reduce_the_room_on_new_nodes() -> None:
     agent = running("agent-1", "n1", owner="agent", kind="DaemonSet", cpu="500m").obj()
     pods = [waiting(f"p{number}", cpu="1") for number in range(2)]

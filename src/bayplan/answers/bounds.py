@@ -214,6 +214,68 @@ def packed_removal_bound(
     )
 
 
+def addition_bound(cluster: QuestionCluster, pods: Sequence[Pod], shapes: Sequence[NodeShape]) -> float:
+    """Return a lower bound on the price of nodes for some waiting pods, by amounts alone.
+
+    It is the highest of all resources: the demand beyond the free room, at the lowest price per unit.
+
+    Args:
+        cluster: the current cluster.
+        pods: the pods that the answer places.
+        shapes: the available shapes.
+    """
+    state = cluster.state
+    # This may add resource rows to the state for good, so read the number of rows afterwards.
+    offered = [_capacity(cluster, shape) for shape in shapes]
+    count = state.nodes.count
+    usable = state.nodes.alive[:count] & ~state.nodes.unschedulable[:count]
+    width = max([len(state.usage), *map(len, offered)])
+    table = np.array([np.pad(each, (0, width - len(each))) for each in offered], dtype=np.float64)
+    prices = np.array([shape.price for shape in shapes])
+    counts: dict[bytes, int] = {}
+    vectors: dict[bytes, np.ndarray] = {}
+    for pod in pods:
+        vector = np.pad(state.footprint(pod).vector, (0, width))[:width].astype(np.float64)
+        vectors[vector.tobytes()] = vector
+        counts[vector.tobytes()] = counts.get(vector.tobytes(), 0) + 1
+    bound, rows = 0.0, [POD_COUNT, *range(FIRST_RESOURCE, width)]
+    for row in rows:
+        demands = []
+        for key, vector in vectors.items():
+            fits = (table[:, rows] >= vector[rows]).all(axis=1) & (table[:, row] > 0)
+            if vector[row] and fits.any():
+                rate = float((prices[fits] / table[fits, row]).min())
+                demands.append((rate, float(vector[row]) * counts[key]))
+        free = _free_amount(state, row, usable)
+        # Free room costs nothing: assume that the most expensive demands use it.
+        cost = 0.0
+        for rate, amount in sorted(demands, reverse=True):
+            paid = max(amount - free, 0.0)
+            free = max(free - amount, 0.0)
+            cost += rate * paid
+        bound = max(bound, cost)
+    return bound
+
+
+def _free_amount(state: ClusterState, row: int, usable: np.ndarray) -> float:
+    """Return the free amount of a row of the usage matrix on the schedulable nodes."""
+    count = state.nodes.count
+    if row >= len(state.usage):
+        return 0.0
+    offered = state.nodes.allowed_pods if row == POD_COUNT else state.nodes.allocatable[row - FIRST_RESOURCE]
+    return float(np.maximum(offered[:count] - state.usage[row, :count], 0)[usable].sum())
+
+
+def _capacity(cluster: QuestionCluster, shape: NodeShape) -> np.ndarray:
+    """Return the capacity of a node of a shape, as a vector with the rows of the usage matrix."""
+    with cluster.state.trial() as state:
+        row = state.add_node(shape.node("shape"))
+        found = np.zeros(FIRST_RESOURCE + len(state.nodes.allocatable), dtype=np.float64)
+        found[POD_COUNT] = state.nodes.allowed_pods[row]
+        found[FIRST_RESOURCE:] = state.nodes.allocatable[:, row]
+    return found
+
+
 def packed_addition_bound(
     cluster: QuestionCluster, pods: Sequence[Pod], shapes: Sequence[NodeShape], price: float, relaxed: float
 ) -> tuple[float, str]:

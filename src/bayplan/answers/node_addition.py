@@ -2,36 +2,39 @@
 
 Nodes are added one by one, always of the shape whose new node takes the most pods for its price. Then nodes are
 removed again, or replaced by cheaper ones, as long as all pods still find nodes. Each step runs the scheduler, so that
-affinity, spreading, taints, volumes and the pods of DaemonSets count. The answer is the result of scheduling
-everything on the final set.
+affinity, spreading, taints, volumes and the pods of DaemonSets count. Pods of equal priority may be scheduled in any
+order, and tightly packed nodes have room for all pods in some orders only, so a set has to hold in several orders. The
+answer is the result of scheduling everything on the final set in the first of them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from operator import or_
 
 import msgspec
 import numpy as np
 from msgspec.structs import replace
 
 from bayplan.analysis.rows import Rows
-from bayplan.answers.bounds import packed_addition_bound
+from bayplan.answers.bounds import addition_bound, packed_addition_bound
 from bayplan.answers.copies import Template, replacement
 from bayplan.answers.daemon_pods import daemon_models
 from bayplan.answers.node_groups import ZONE
 from bayplan.answers.node_sets import Outcome, cheaper_sets
 from bayplan.answers.node_shapes import NodeShape, place_labels
 from bayplan.answers.question_cluster import QuestionCluster
-from bayplan.answers.trial import Trial
+from bayplan.answers.trial import Trial, depends_on_pods
 from bayplan.answers.workloads import find_workload
 from bayplan.base.counted_nouns import format_count, is_or_are
 from bayplan.base.errors import InputError
+from bayplan.base.random_streams import RandomStreams
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
-from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
+from bayplan.state.pod_info import FIRST_RESOURCE
 
 MAX_NODES = 5_000
 """Maximum number of nodes to add."""
@@ -44,6 +47,12 @@ MAX_TRIES = 300
 
 MAX_TRIED_PODS = 20_000
 """Maximum number of pods to schedule when improving an answer: a few seconds."""
+
+MAX_ORDERS, MIN_ORDERS, MAX_ORDERED_PODS = 8, 2, 10_000
+"""Maximum and minimum number of orders in which a set has to hold, and the number of pods to schedule for them in between."""
+
+QUEUE, LARGEST_FIRST = 0, 1
+"""The numbers of two of the orders; see `_Addition._possible_orders`."""
 
 MAX_IMPROVED = 60
 """Maximum number of nodes of an answer to improve; each attempt to improve it schedules all waiting pods again."""
@@ -154,10 +163,8 @@ class _Addition:
         self._shapes = shapes
         self._preempts = preempts
         self._daemons = daemon_models(cluster.state)
-        # By priority, like the queue; within a priority the largest pods first, because they are the hardest to place.
         waiting = [pod for pod in cluster.waiting.values() if not pod.spec.scheduling_gates]
-        size = {pod.key: cluster.state.footprint(pod).largest for pod in waiting}
-        waiting.sort(key=lambda pod: (-(pod.spec.priority or 0), -size[pod.key]))
+        waiting.sort(key=lambda pod: pod.metadata.creation_timestamp or "")
         self._items = [replacement(pod, cluster) for pod in waiting]
         for text, count in copies.items():
             template = Template(find_workload(text, cluster), cluster)
@@ -167,6 +174,9 @@ class _Addition:
         numbers: dict[bytes, int] = {}
         self._alike = [numbers.setdefault(_equality_key(items), len(numbers)) for items in self._items]
         self._place_of = {items[-1].key: number for number, items in enumerate(self._items)}
+        self._pods = [pod for items in self._items if isinstance(pod := items[-1], Pod)]
+        self._orders = self._possible_orders()
+        self._dependent = frozenset(pod.key for pod in self._pods if depends_on_pods(pod))
         self._is_zonal = any(_looks_at_zones(items) for items in self._items)
         self._messages: dict[str, str] = {}
 
@@ -180,34 +190,73 @@ class _Addition:
                 self._add_until_placed([s for s in self._shapes if _family(s) == family]) for family in families
             ]
         best = min(outcomes, key=lambda found: (len(found.left), found.price))
+        best = self._add_until_placed(self._shapes, best.shapes, range(len(self._orders)))
         if len(best.shapes) <= MAX_IMPROVED:
             best = self._improve(best)
         return self._answer(best)
 
-    def _add_until_placed(self, shapes: Sequence[NodeShape]) -> Outcome:
-        """Add nodes of some shapes until all pods that fit any shape are placed. Return the outcome of scheduling all pods."""
-        chosen, unplaceable = self._grow([], shapes)
-        found = self._schedule(chosen)
+    def _possible_orders(self) -> list[list[str]]:
+        """Return orders in which kube-scheduler may schedule the pods: by priority and age, as in its queue, and others.
+
+        The others are also by priority. Within a priority, the second has the largest pods first, because they are the
+        hardest to place; the rest are random.
+        """
+        pods, state = self._pods, self._cluster.state
+        count = min(MAX_ORDERS, max(MIN_ORDERS, MAX_ORDERED_PODS // max(len(pods), 1)))
+        draw = RandomStreams(self._cluster.seed).stream("questions.orders")
+        orders = [pods, sorted(pods, key=lambda pod: -state.footprint(pod).largest)]
+        orders += [draw.sample(pods, len(pods)) for _ in range(count - len(orders))]
+        return [[pod.key for pod in sorted(order, key=lambda pod: -(pod.spec.priority or 0))] for order in orders]
+
+    def _add_until_placed(
+        self, shapes: Sequence[NodeShape], begun: Sequence[NodeShape] = (), orders: Iterable[int] = (QUEUE,)
+    ) -> Outcome:
+        """Add nodes of some shapes until all pods that fit any shape are placed in some orders.
+
+        Return the outcome of scheduling all pods in the first order. `begun`: the nodes added so far.
+        """
+        chosen, unplaceable = self._grow(begun, shapes, LARGEST_FIRST)
+        limit = self._kinds(unplaceable)
         for _ in range(MAX_ROUNDS):
             # If all nodes exist from the beginning, pods may choose other nodes and leave less room for later pods.
-            if found.left <= unplaceable:
+            failing = self._failing_order(chosen, limit, orders)
+            if failing is None:
                 break
-            chosen, unplaceable = self._grow(chosen, shapes)
-            found = self._schedule(chosen)
-        return found
+            chosen, unplaceable = self._grow(chosen, shapes, failing)
+            limit |= self._kinds(unplaceable)
+        return self._schedule(chosen, QUEUE)
+
+    def _failing_order(self, chosen: Sequence[NodeShape], limit: Counter[int], orders: Iterable[int]) -> int | None:
+        """Return the first order in which a set leaves other pods without a node than in `limit`; None if there is none."""
+        return next((order for order in orders if not self._left_kinds(chosen, order) <= limit), None)
+
+    def _left_kinds(self, chosen: Sequence[NodeShape], order: int) -> Counter[int]:
+        """Return the number of pods of each kind that a set leaves without a node in an order."""
+        return self._kinds(self._schedule(chosen, order).left)
+
+    def _kinds(self, keys: Iterable[str]) -> Counter[int]:
+        """Return the number of pods of each kind. Which of identical pods get a node depends on the order."""
+        return Counter(self._alike[self._place_of[key]] for key in keys)
 
     # Adding.
 
-    def _grow(self, begun: Sequence[NodeShape], shapes: Sequence[NodeShape]) -> tuple[list[NodeShape], frozenset[str]]:
-        """Return the shapes of the added nodes, in order, and the pods that no shape helps. `begun`: the nodes added so far.
+    def _grow(
+        self, begun: Sequence[NodeShape], shapes: Sequence[NodeShape], order: int
+    ) -> tuple[list[NodeShape], frozenset[str]]:
+        """Return the shapes of the added nodes, in order, and the pods that no shape helps.
 
         Other shapes are not evaluated while another node of the same shape is as valuable as the previous one.
+
+        Args:
+            begun: the nodes added so far.
+            shapes: the shapes to add.
+            order: the order in which the pods are scheduled.
         """
         chosen = list(begun)
-        with self._cluster.trial(preempts=self._preempts) as trial:
+        with self._cluster.trial(preempts=self._preempts, seed=self._cluster.seed + order) as trial:
             for number, each in enumerate(chosen, 1):
                 trial.add_all(each.objects(f"added-{number}", self._daemons))
-            waiting = self._place(trial, [item[-1].key for item in self._items])
+            waiting = self._place(trial, self._orders[order])
             shape: NodeShape | None = None
             value = 0.0
             while waiting and len(chosen) < MAX_NODES:
@@ -281,43 +330,63 @@ class _Addition:
         found: np.ndarray = np.maximum(largest, 1).astype(np.float64)
         return found
 
-    def _place(self, trial: Trial, keys: Sequence[str]) -> list[str]:
-        """Schedule pods one by one, and return those without a node. Skip pods that are identical to one without a node."""
+    def _place(self, trial: Trial, keys: Sequence[str], *, is_final: bool = False) -> list[str]:
+        """Schedule pods one by one, and return those without a node.
+
+        Skip pods that are identical to one without a node. Retry pods that may depend on pods that were placed: at the
+        end, or if `is_final`, at once when the placement of another pod moves them to the active queue.
+        """
         left, unplaceable = [], set[int]()
         for key in keys:
             place = self._place_of[key]
+            stays_queued = is_final and key in self._dependent
             if self._alike[place] in unplaceable or not trial.place(self._items[place]):
-                unplaceable.add(self._alike[place])
                 left.append(key)
-                if key in trial.scheduler.pods:
-                    self._messages[key] = trial.messages.get(key, "")
-                    trial.remove_pod(key)
+                if not stays_queued:
+                    unplaceable.add(self._alike[place])
+                    self._give_up(trial, key)
+        left = [key for key in left if not trial.node_of(key)]
+        for key in left:
+            self._give_up(trial, key)
+        if left and len(left) < len(keys) and not self._dependent.isdisjoint(left):
+            return self._place(trial, left, is_final=is_final)
         return left
+
+    def _give_up(self, trial: Trial, key: str) -> None:
+        """Remove a pod without a node, and store the message of its last attempt."""
+        if key in trial.scheduler.pods:
+            self._messages[key] = trial.messages.get(key, "")
+            trial.remove_pod(key)
 
     # The outcome, and better ones.
 
-    def _schedule(self, chosen: Sequence[NodeShape]) -> Outcome:
-        """Schedule everything, with all nodes present from the beginning."""
+    def _schedule(self, chosen: Sequence[NodeShape], order: int) -> Outcome:
+        """Schedule everything in an order, with all nodes present from the beginning."""
         self._messages = {}
-        with self._cluster.trial(preempts=self._preempts) as trial:
+        with self._cluster.trial(preempts=self._preempts, seed=self._cluster.seed + order) as trial:
             names = []
             for number, shape in enumerate(chosen, 1):
                 names.append(f"added-{number}")
                 trial.add_all(shape.objects(names[-1], self._daemons))
-            left = self._place(trial, [items[-1].key for items in self._items])
-            nodes = {items[-1].key: trial.node_of(items[-1].key) for items in self._items}
+            left = self._place(trial, self._orders[order], is_final=True)
+            nodes = {key: trial.node_of(key) for key in self._orders[order]}
         return Outcome(list(chosen), names, nodes, frozenset(left), dict(self._messages))
 
     def _improve(self, best: Outcome) -> Outcome:
-        """Remove nodes, and replace them by cheaper ones, as long as no more pods wait."""
+        """Remove nodes, and replace them by cheaper ones, as long as no more pods wait in any order."""
+        orders = range(len(self._orders))
+        limit = reduce(or_, (self._left_kinds(best.shapes, order) for order in orders))
         tries_left = min(MAX_TRIES, MAX_TRIED_PODS // max(len(self._items), 1))
         while tries_left > 0:
             better: Outcome | None = None
-            for shapes in islice(cheaper_sets(best, self._shapes), tries_left):
+            for shapes in cheaper_sets(best, self._shapes):
                 tries_left -= 1
-                found = self._schedule(shapes)
-                if found.left <= best.left:
-                    better = found
+                found = self._schedule(shapes, QUEUE)
+                if self._kinds(found.left) <= self._kinds(best.left):
+                    tries_left -= len(orders) - 1
+                    if self._failing_order(shapes, limit, orders[1:]) is None:
+                        better = found
+                if better is not None or tries_left <= 0:
                     break
             if better is None:
                 break
@@ -345,9 +414,9 @@ class _Addition:
             )
             for key, node in best.nodes.items()
         ]
-        bound, method = self._bound(best), ""
+        placed = [pod for items in self._items if isinstance(pod := items[-1], Pod) and pod.key not in best.left]
+        bound, method = addition_bound(self._cluster, placed, self._shapes), ""
         if self._packing:
-            placed = [pod for items in self._items if isinstance(pod := items[-1], Pod) and pod.key not in best.left]
             bound, method = packed_addition_bound(self._cluster, placed, self._shapes, best.price, bound)
         return AdditionAnswer(
             waiting=len(self._items),
@@ -359,67 +428,10 @@ class _Addition:
             bound=bound,
             bound_method=method or METHOD,
             still_waiting=len(best.left),
-            assumptions=self._assumptions(),
+            assumptions=self._assumptions(best),
         )
 
-    def _bound(self, best: Outcome) -> float:
-        """Return a lower bound on the price: per resource, the demand beyond the free room, at the lowest price per unit."""
-        state = self._cluster.state
-        # This may add resource rows to the state for good, so read the number of rows afterwards.
-        offered = [self._capacity(shape) for shape in self._shapes]
-        count = state.nodes.count
-        usable = state.nodes.alive[:count] & ~state.nodes.unschedulable[:count]
-        width = max([len(state.usage), *map(len, offered)])
-        table = np.array([np.pad(each, (0, width - len(each))) for each in offered], dtype=np.float64)
-        prices = np.array([shape.price for shape in self._shapes])
-        wanted: dict[bytes, list[float]] = {}
-        vectors: dict[bytes, np.ndarray] = {}
-        for items in self._items:
-            pod = items[-1]
-            if isinstance(pod, Pod) and pod.key not in best.left:
-                vector = np.pad(state.footprint(pod).vector, (0, width))[:width].astype(np.float64)
-                vectors[vector.tobytes()] = vector
-                wanted.setdefault(vector.tobytes(), []).append(1.0)
-        bound = 0.0
-        for row in (POD_COUNT, *range(FIRST_RESOURCE, width)):
-            demands = []
-            for key, vector in vectors.items():
-                fits = (table[:, [0, *range(FIRST_RESOURCE, width)]] >= vector[[0, *range(FIRST_RESOURCE, width)]]).all(
-                    axis=1
-                )
-                fits &= table[:, row] > 0
-                if vector[row] and fits.any():
-                    rate = float((prices[fits] / table[fits, row]).min())
-                    demands.append((rate, float(vector[row]) * len(wanted[key])))
-            free = self._free(row, usable)
-            # Free room costs nothing: assume that the most expensive demands use it.
-            cost = 0.0
-            for rate, amount in sorted(demands, reverse=True):
-                paid = max(amount - free, 0.0)
-                free = max(free - amount, 0.0)
-                cost += rate * paid
-            bound = max(bound, cost)
-        return bound
-
-    def _free(self, row: int, usable: np.ndarray) -> float:
-        """Return the free amount of a row of the usage matrix on the schedulable nodes."""
-        state = self._cluster.state
-        count = state.nodes.count
-        if row >= len(state.usage):
-            return 0.0
-        offered = state.nodes.allowed_pods if row == POD_COUNT else state.nodes.allocatable[row - FIRST_RESOURCE]
-        return float(np.maximum(offered[:count] - state.usage[row, :count], 0)[usable].sum())
-
-    def _capacity(self, shape: NodeShape) -> np.ndarray:
-        """Return the capacity of a node of a shape, as a vector with the rows of the usage matrix."""
-        with self._cluster.state.trial() as state:
-            row = state.add_node(shape.node("shape"))
-            found = np.zeros(FIRST_RESOURCE + len(state.nodes.allocatable), dtype=np.float64)
-            found[POD_COUNT] = state.nodes.allowed_pods[row]
-            found[FIRST_RESOURCE:] = state.nodes.allocatable[:, row]
-        return found
-
-    def _assumptions(self) -> list[str]:
+    def _assumptions(self, best: Outcome) -> list[str]:
         found = ["shapes without a zone are available in every zone of the cluster"]
         if missing := self._missing_resources():
             found.append(
@@ -437,7 +449,19 @@ class _Addition:
         found.append(
             "pending pods may evict pods of lower priority" if self._preempts else "pending pods evict no other pods"
         )
+        if best.shapes and len(self._pods) > 1:
+            found.append(self._order_note(best))
         return found
+
+    def _order_note(self, best: Outcome) -> str:
+        """Return in which orders of the pods the answer holds."""
+        more = [self._left_kinds(best.shapes, order).total() - len(best.left) for order in range(len(self._orders))]
+        start = "all new nodes are ready before the pods are scheduled, by priority and then by age"
+        if max(more) <= 0:
+            return f"{start}; no more pods stay pending in {len(more) - 1} other orders of pods with equal priority"
+        worse = sum(count > 0 for count in more)
+        pods = f"{format_count(max(more), 'more pod')} {'stays' if max(more) == 1 else 'stay'} pending"
+        return f"{start}; in {worse} of {len(more) - 1} other orders of pods with equal priority, up to {pods}"
 
     def _missing_resources(self) -> list[str]:
         """Return the resources that a pod requests and no shape offers, sorted by name."""

@@ -327,7 +327,7 @@ class Trial(InstantHost):
         As bindings stay unfinished (see `InstantHost.undone`), no event retries them when another pod gets its node.
         """
         before = -1
-        left = [pod for pod in pods if _depends_on_pods(pod)] if len(pods) > 1 else []
+        left = [pod for pod in pods if depends_on_pods(pod)] if len(pods) > 1 else []
         while left and before < len(self.placed):
             before = len(self.placed)
             left = [pod for pod in left if not self.placed.get(pod.key)]
@@ -417,7 +417,7 @@ class Trial(InstantHost):
         return None
 
 
-def _depends_on_pods(pod: Pod) -> bool:
+def depends_on_pods(pod: Pod) -> bool:
     """Return whether a pod may fit on a node only after other pods have got theirs."""
     affinity = pod.spec.affinity
     near = affinity.pod_affinity if affinity is not None else None
