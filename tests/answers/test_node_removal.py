@@ -122,6 +122,16 @@ def test_each_pod_moves_once_and_the_bound_is_reached() -> None:
     assert [*nodes_to_remove(cluster).moves] == [*answer.moves]
 
 
+def test_other_orders_are_tried_if_the_first_one_leaves_nodes() -> None:
+    # The large node has the smallest share to move, but only if it stays can all others be removed.
+    nodes = [node(name, cpu=cpu) for name, cpu in (("a", "2"), ("b", "4"), ("c", "2"), ("large", "8"))]
+    pods = [running(f"p-{name}", name, cpu=cpu).obj() for name, cpu in (("a", "2"), ("b", "1"), ("c", "2"))]
+    pods += [running(f"large-{number}", "large").obj() for number in range(2)]
+    answer = nodes_to_remove(cluster_of(*nodes, *pods))
+    assert sorted(each.node for each in answer.removed) == ["a", "b", "c"]
+    assert [each.node for each in answer.kept] == ["large"]
+
+
 def test_expensive_nodes_are_removed_first() -> None:
     nodes = [node("cheap"), node("dear"), node("other")]
     pods = [running(f"web-{name}", name, cpu="2").obj() for name in ("cheap", "dear", "other")]
