@@ -9,7 +9,7 @@ import pytest
 from bayplan.base.errors import InputError
 from bayplan.sweeps.executors import LocalExecutor
 from bayplan.sweeps.plan import SweepPlan, read_plan
-from bayplan.sweeps.store import JOURNAL, PLAN, SweepFolder
+from bayplan.sweeps.store import INPUT, JOURNAL, PLAN, SweepFolder
 from bayplan.sweeps.sweep import run_sweep
 from bayplan.sweeps.trials import Outcome, Trial
 
@@ -66,6 +66,32 @@ def test_an_incomplete_line_is_removed_before_the_next_one_is_added(plan: SweepP
     assert list(store.done) == [0]
     store.add(outcome(1))
     assert list(SweepFolder(folder / "out", plan).done) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(PARTIAL, id="truncated in the middle of the file"),
+        pytest.param(b"{}", id="without a trial"),
+        pytest.param(b"", id="empty"),
+        pytest.param(b'{"trial": "\xff"}', id="no UTF-8"),
+    ],
+)
+def test_a_damaged_line_of_the_journal_is_named(plan: SweepPlan, folder: Path, line: bytes) -> None:
+    SweepFolder(folder / "out", plan).add(outcome(0))
+    journal = folder / "out" / JOURNAL
+    damaged = journal.read_bytes() + line + b"\n"
+    journal.write_bytes(damaged)
+    with pytest.raises(InputError, match=r"journal\.jsonl:2 the line is damaged .*; try deleting this line"):
+        SweepFolder(folder / "out", plan)
+    assert journal.read_bytes() == damaged
+
+
+def test_damaged_digests_of_the_input_are_named(plan: SweepPlan, folder: Path) -> None:
+    SweepFolder(folder / "out", plan).add(outcome(0))
+    (folder / "out" / INPUT).write_bytes(b'{"a": 1')
+    with pytest.raises(InputError, match=r"whose input.json is damaged"):
+        SweepFolder(folder / "out", plan).check_input()
 
 
 def test_a_finished_sweep_has_the_same_ranking_whatever_the_order_of_its_journal(plan: SweepPlan, folder: Path) -> None:

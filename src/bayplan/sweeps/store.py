@@ -86,10 +86,17 @@ class SweepFolder:
     def _journal(self) -> Iterator[tuple[int, Outcome]]:
         """Yield the finished trials in the journal by number, without a last line that is incomplete."""
         journal = self.path / JOURNAL
-        for line in journal.read_bytes().splitlines(keepends=True) if journal.exists() else ():
-            if line.endswith(b"\n"):
+        lines = journal.read_bytes().split(b"\n")[:-1] if journal.exists() else []
+        for number, line in enumerate(lines, 1):
+            try:
                 outcome = msgspec.json.decode(line, type=Outcome)
-                yield outcome.trial.number, outcome
+            except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+                raise InputError(
+                    f"the line is damaged ({problem})",
+                    where=f"{journal}:{number}",
+                    hint="deleting this line, so that its trial runs again, or another --out",
+                ) from None
+            yield outcome.trial.number, outcome
 
     def _repair_journal(self) -> None:
         """Remove an incomplete last line, which a process wrote when it was killed.
@@ -112,7 +119,11 @@ class SweepFolder:
         if old == text:
             return
         if self.done and old:
-            before = msgspec.json.decode(old, type=dict[str, str])
+            try:
+                before = msgspec.json.decode(old, type=dict[str, str])
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                wanted = "a new folder, or the folder of this sweep"
+                raise InputError("--out", got=f"'{self.path}', whose {INPUT} is damaged", wanted=wanted) from None
             changed = [name for name in sorted(before.keys() | found) if before.get(name) != found.get(name)]
             if changed:
                 more = f" and {len(changed) - MAX_CHANGED:,} more files" if len(changed) > MAX_CHANGED else ""
