@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ from bayplan.framework.plugin import (
     ReservePlugin,
     ScorePlugin,
 )
-from bayplan.framework.rule import FilterRule
+from bayplan.framework.rule import FilterRule, ScoreRule
 from bayplan.framework.status import SUCCESS, Code, Status, unschedulable
 from bayplan.library import Cluster
 from bayplan.objects.pod import Pod
@@ -357,3 +357,72 @@ def test_an_exception_of_a_rule_is_raised_unchanged() -> None:
     plugin.filter_rule = lambda self, spec, cluster: Raises(cluster.columns)
     with pytest.raises(TypeError, match="mine"):
         Cluster([make_node("a").obj()], plugins=[plugin]).schedule(make_pod("p").obj())
+
+
+def rule_that_returns(base: type[Any], **results: Any) -> type[Any]:
+    """Return a rule whose methods return these results for the second row, and 1 for others."""
+
+    def method(result: Any) -> Any:
+        return lambda self, *arguments: result if arguments[-1] == 1 else 1
+
+    return type("Mine", (base,), {name: method(result) for name, result in results.items()})
+
+
+@pytest.mark.parametrize(
+    ("base", "plugin", "results", "want"),
+    [
+        pytest.param(
+            FilterRule,
+            FilterPlugin,
+            {"filter": 0.7},
+            r"Wrong\.filter_rule: filter\(\): expected an integer, got 0.7",
+            id="a verdict",
+        ),
+        pytest.param(
+            ScoreRule,
+            ScorePlugin,
+            {"score": 50.7},
+            r"Wrong\.score_rule: score\(\): expected an integer, got 50.7",
+            id="a score",
+        ),
+        pytest.param(
+            ScoreRule,
+            ScorePlugin,
+            {"score": np.float64(3)},
+            r"Wrong\.score_rule: score\(\): expected an integer",
+            id="a number of NumPy",
+        ),
+        pytest.param(
+            ScoreRule,
+            ScorePlugin,
+            {"score": None},
+            r"Wrong\.score_rule: score\(\): expected an integer, got None",
+            id="none",
+        ),
+    ],
+)
+def test_a_rule_that_returns_no_integer_for_some_node_raises_plugin_error(
+    base: Any, plugin: Any, results: dict[str, Any], want: str
+) -> None:
+    rule, made = rule_that_returns(base, **results), plugin_with(plugin)
+    for method in ("filter_rule", "score_rule"):
+        setattr(made, method, lambda self, spec, cluster: rule(cluster.columns))
+    cluster = Cluster([make_node(name).obj() for name in "abc"], plugins=[made])
+    with pytest.raises(PluginError, match=want):
+        cluster.schedule(make_pod("p").obj())
+
+
+def test_the_check_of_a_rule_removes_itself_after_as_many_calls_as_there_are_nodes() -> None:
+    rules: list[Any] = []
+    made: Any = plugin_with(ScorePlugin)
+    rule = rule_that_returns(ScoreRule, score=np.int16(2))
+
+    def score_rule(self: Any, spec: Any, cluster: ClusterState) -> ScoreRule:
+        rules.append(rule(cluster.columns))
+        return cast("ScoreRule", rules[-1])
+
+    made.score_rule = score_rule
+    cluster = Cluster([make_node(name).obj() for name in "abc"], plugins=[made])
+    (decision,) = cluster.schedule(make_pod("p").obj())
+    assert decision.raw[decision.scorers.index("Wrong")].tolist() == [1, 2, 1]
+    assert [name for each in rules for name in vars(each) if name == "score"] == []

@@ -23,6 +23,7 @@ from bayplan.framework.status import error
 from bayplan.live.guarded_rules import GuardedFilterRule, GuardedScoreRule
 from bayplan.live.plugin_results import check_created, describe_problem, is_custom, plain_result
 from bayplan.live.plugin_runner import PluginRunner
+from bayplan.live.rule_results import check_first_results
 
 _POINTS = {
     "sign_pod": "PreFilter",
@@ -159,6 +160,7 @@ def _filter_rule(
     rule = runner.call(plugin, "Filter", partial(function, **named), *arguments)
     if not isinstance(rule, FilterRule):
         raise PluginFailure(plugin, "Filter", f"filter_rule() returned {rule!r:.80}, expected a FilterRule")
+    check_first_results(rule, plugin)
     return GuardedFilterRule(rule, runner, plugin)
 
 
@@ -168,6 +170,7 @@ def _score_rule(
     rule = runner.call(plugin, "Score", partial(function, **named), *arguments)
     if not isinstance(rule, ScoreRule):
         raise PluginFailure(plugin, "Score", f"score_rule() returned {rule!r:.80}, expected a ScoreRule")
+    check_first_results(rule, plugin)
     return GuardedScoreRule(rule, runner, plugin)
 
 

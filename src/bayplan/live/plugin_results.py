@@ -18,8 +18,9 @@ from bayplan.framework.diagnosis import PostFilterResult
 from bayplan.framework.events import ClusterEvent
 from bayplan.framework.plugin import Handle, Plugin, PreFilterResult
 from bayplan.framework.registry import Registry
-from bayplan.framework.rule import FilterRule, ScoreRule
+from bayplan.framework.rule import FilterRule, Rule, ScoreRule
 from bayplan.framework.status import Code, Status
+from bayplan.live.rule_results import check_first_results
 from bayplan.objects.meta import KubernetesObject
 
 _MAX_SCORE = (1 << 63) - 1
@@ -297,4 +298,6 @@ def _checked(plugin: str, method: str, function: Callable[..., object], /, *argu
     if wanted:
         got = "a Status of Success" if isinstance(answer, Status) and answer.ok else f"{answer!r:.80}"
         raise PluginError(f"{plugin}.{method}", got=got, wanted=wanted, hint=RESULT_TYPES[method].hint)
+    if isinstance(answer, Rule):
+        check_first_results(answer, plugin)
     return plain_result(method, answer)
