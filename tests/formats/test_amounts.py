@@ -137,3 +137,16 @@ def test_unusual_amounts_return_warnings_and_are_refused_in_strict_mode(
 )
 def test_quantity_hint_suggests_a_valid_quantity(text: str, want: str) -> None:
     assert quantity_hint(text) == want
+
+
+@pytest.mark.parametrize(
+    ("text", "is_cpu", "want"),
+    [
+        pytest.param("3920 m", True, "3920m", id="thousandths of a core"),
+        pytest.param("4 M", True, "4M", id="a capital letter"),
+        pytest.param("2 cores", True, "2", id="cores"),
+        pytest.param("512 m", False, "512M", id="megabytes"),
+    ],
+)
+def test_the_suggestion_for_m_depends_on_the_resource(text: str, is_cpu: bool, want: str) -> None:
+    assert quantity_hint(text, is_cpu=is_cpu) == want

@@ -62,10 +62,15 @@ def amount_warnings(document: Mapping[str, object]) -> Iterator[AmountWarning]:
                 yield from _requests(_part(container, "resources"), f"{at}.{field}[{index}].resources")
 
 
-def quantity_hint(text: str) -> str:
-    """Return the quantity that a text such as ``64gb`` or ``2 cores`` probably means; "" if unclear."""
+def quantity_hint(text: str, *, is_cpu: bool = False) -> str:
+    """Return the quantity that a text such as ``64gb`` or ``2 cores`` probably means; "" if unclear.
+
+    `is_cpu`: whether it is an amount of CPU, for which ``m`` is a thousandth; otherwise it probably means a million.
+    """
     match = _WRITTEN.fullmatch(text)
     unit = _UNITS.get(match[2].lower()) if match is not None else None
+    if match is not None and is_cpu and match[2] == "m":
+        unit = "m"
     return f"{match[1]}{unit}" if match is not None and unit is not None else ""
 
 

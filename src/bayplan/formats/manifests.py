@@ -301,7 +301,7 @@ def _placed(problem: InputError, document: Document, value: dict[str, object]) -
     path = f"${rest}"
     what = problem.what if separator else f"{describe(value)} {problem.what}"
     got, hint = problem.got, problem.hint
-    if problem.wanted == "a quantity" and (meant := quantity_hint(got.strip("'"))):
+    if problem.wanted == "a quantity" and (meant := quantity_hint(got.strip("'"), is_cpu=path.endswith(".cpu"))):
         hint = f"'{meant}'"
     written = document.written(path) if problem.wanted == "a string" else ""
     if written:
