@@ -223,6 +223,34 @@ MISTAKES = [
         "4 LowNodeUtilization $.thresholds.cpu: expected a number of at most 100, got 120",
     ),
     (
+        "target thresholds below the thresholds",
+        policy("LowNodeUtilization", "{thresholds: {cpu: 20}, targetThresholds: {cpu: 10}}"),
+        "4 LowNodeUtilization $.targetThresholds.cpu: expected a percentage of at least 20 (thresholds), got 10",
+    ),
+    (
+        "thresholds of different resources",
+        policy("LowNodeUtilization", "{thresholds: {cpu: 20}, targetThresholds: {cpu: 30, memory: 10}}"),
+        "4 LowNodeUtilization $.targetThresholds: expected the resources of thresholds, cpu, got cpu, memory",
+    ),
+    (
+        "no threshold",
+        policy("LowNodeUtilization", "{thresholds: {}, targetThresholds: {}}"),
+        "4 LowNodeUtilization $.thresholds: expected a percentage of a resource, got none; try {cpu: 20}",
+    ),
+    (
+        "namespaces to include where only excluding works",
+        policy(
+            "LowNodeUtilization",
+            "{thresholds: {cpu: 1}, targetThresholds: {cpu: 1}, evictableNamespaces: {include: [a]}}",
+        ),
+        "4 LowNodeUtilization $.evictableNamespaces.include: expected none, got namespaces; try exclude",
+    ),
+    (
+        "namespaces to include and to exclude",
+        policy("RemoveDuplicates", "{namespaces: {include: [a], exclude: [b]}}"),
+        "4 RemoveDuplicates $.namespaces: expected include or exclude, got both",
+    ),
+    (
         "another version",
         policy("RemoveDuplicates").replace("v1alpha2", "v1alpha1"),
         "1 DeschedulerPolicy $.apiVersion: expected 'descheduler/v1alpha2', got 'descheduler/v1alpha1'",

@@ -207,6 +207,7 @@ def _profile(document: Document, spec: ProfileSpec, path: str) -> Profile:
             check_fields(part, struct, kind=config.name)
         try:
             arguments[config.name] = convert(config.args, struct, what=config.name)
+            _check_arguments(config.name, arguments[config.name])
         except InputError as problem:
             raise placed(problem, part) from None
     plugins: list[tuple[str, PluginArgs]] = []
@@ -224,6 +225,37 @@ def _profile(document: Document, spec: ProfileSpec, path: str) -> Profile:
     evictor = arguments[EVICTOR]
     assert isinstance(evictor, EvictorArgs)
     return Profile(evictor=evictor, plugins=tuple(plugins))
+
+
+def _check_arguments(name: str, arguments: PluginArgs) -> None:
+    """Check the arguments of a plugin as the descheduler does.
+
+    Raises:
+        InputError: they contradict each other.
+    """
+    namespaces = getattr(arguments, "namespaces", Namespaces())
+    if namespaces.include and namespaces.exclude:
+        raise InputError(f"{name} $.namespaces", got="both", wanted="include or exclude")
+    match arguments:
+        case EvictorArgs(priority_threshold=PriorityThreshold(value=int(), name=str(text))) if text:
+            raise InputError(f"{name} $.priorityThreshold", got="both", wanted="value or name")
+        case LowNodeUtilizationArgs():
+            _check_thresholds(name, arguments)
+
+
+def _check_thresholds(name: str, arguments: LowNodeUtilizationArgs) -> None:
+    low, high = arguments.thresholds, arguments.target_thresholds
+    if arguments.evictable_namespaces.include:
+        raise InputError(f"{name} $.evictableNamespaces.include", got="namespaces", wanted="none", hint="exclude")
+    if not low:
+        raise InputError(f"{name} $.thresholds", got="none", wanted="a percentage of a resource", hint="{cpu: 20}")
+    if low.keys() != high.keys():
+        wanted = f"the resources of thresholds, {', '.join(low)}"
+        raise InputError(f"{name} $.targetThresholds", got=", ".join(high) or "none", wanted=wanted)
+    for resource, percent in low.items():
+        if percent > high[resource] and not arguments.use_deviation_thresholds:
+            wanted = f"a percentage of at least {percent:g} (thresholds)"
+            raise InputError(f"{name} $.targetThresholds.{resource}", got=f"{high[resource]:g}", wanted=wanted)
 
 
 def _known(document: Document, name: str, path: str, known: tuple[str, ...]) -> str:
