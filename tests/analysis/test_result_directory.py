@@ -221,8 +221,9 @@ def test_a_failed_export_leaves_the_previous_result_unchanged(
         (lambda path: None, "no such directory; try bayplan simulate PATH --out"),
         (lambda path: path.write_text(""), "got a file"),
         (lambda path: path.mkdir(), "got a folder without summary.json; try bayplan simulate PATH --out"),
+        (lambda path: path.mkdir() or (path / "sweep.json").touch(), "try bayplan sweep FILE --out DIRECTORY --save N"),
     ],
-    ids=["a path that is not there", "a file", "an empty directory"],
+    ids=["a path that is not there", "a file", "an empty directory", "a sweep without results"],
 )
 def test_open_result_refuses_missing_and_foreign_paths(
     make: Callable[[Path], object], want: str, tmp_path: Path

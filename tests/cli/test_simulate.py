@@ -67,6 +67,11 @@ def test_results_are_written_at_every_record_level(
             ["{folder}", "--config", "{folder}/cluster.yaml"], "cluster.yaml", id="no such configuration kind"
         ),
         pytest.param(["{folder}", "--feature-gates", "No=true"], "unrecognized feature gate: No", id="an unknown gate"),
+        pytest.param(
+            ["{folder}", "--descheduling-interval", "5m"],
+            "--descheduling-interval: expected a policy of the descheduler; try --descheduler FILE",
+            id="an interval without a descheduler",
+        ),
         pytest.param(["{folder}", "--until", "soon"], "--until: expected a duration, got 'soon'", id="no duration"),
         pytest.param(["{folder}", "--plugin", "Nothing"], "got an unknown name", id="an unknown plugin"),
         pytest.param(["{folder}", "--out", "{folder}/cluster.yaml"], "cluster.yaml", id="a file as output folder"),

@@ -133,6 +133,7 @@ def test_shaping_is_reproducible_and_steps_use_independent_random_streams(tmp_pa
 
 MISTAKES = [
     ("a misspelt field", "sampel: 0.5", "3 Workload $.sampel: got an unknown field; try 'sample'"),
+    ("a time scale of 0", "timeScale: 0", "3 Workload $.timeScale: expected a number above 0, got 0"),
     ("a share above 1", "sample: 2", "3 Workload $.sample: expected a number of at most 1, got 2"),
     (
         "a distribution without its parameter",

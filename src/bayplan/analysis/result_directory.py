@@ -48,7 +48,8 @@ def open_result(path: Path | str) -> ResultDirectory:
             raise InputError(f"{directory}: no such directory", hint="bayplan simulate PATH --out DIRECTORY")
         raise InputError("result directory", where=str(directory), got="a file", wanted="a directory")
     if not is_result(directory):
-        hint = "bayplan simulate PATH --out DIRECTORY"
+        is_sweep = (directory / "sweep.json").exists()
+        hint = "bayplan sweep FILE --out DIRECTORY --save N" if is_sweep else "bayplan simulate PATH --out DIRECTORY"
         raise InputError(
             "result directory",
             where=str(directory),

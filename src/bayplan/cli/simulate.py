@@ -40,6 +40,7 @@ from bayplan.cli.simulation_options import (
     parse_duration,
     run,
 )
+from bayplan.descheduling import DEFAULT_INTERVAL_NS
 from bayplan.sim.pod_count import DEFAULT_MAX_PODS
 
 Out: TypeAlias = Annotated[
@@ -71,7 +72,7 @@ def simulate(
     workload: Workload = None,
     autoscaler: Autoscaler = None,
     descheduler: Descheduler = None,
-    descheduling_interval: DeschedulingInterval = "5m",
+    descheduling_interval: DeschedulingInterval = "",
     strict: Strict = False,
     check: Annotated[
         bool, typer.Option("--check", help="Check the simulator's own consistency after every event (slow).")
@@ -104,7 +105,7 @@ def simulate(
         workload=workload,
         autoscaler=autoscaler,
         descheduler=descheduler,
-        descheduling_interval_ns=_interval(descheduling_interval),
+        descheduling_interval_ns=_interval(descheduling_interval, descheduler),
         strict=strict,
         check=check,
     )
@@ -119,7 +120,11 @@ def simulate(
         export(result, out, facts=facts)
 
 
-def _interval(text: str) -> int:
+def _interval(text: str, descheduler: Path | None) -> int:
+    if not text:
+        return DEFAULT_INTERVAL_NS
+    if not descheduler:
+        raise InputError("--descheduling-interval", wanted="a policy of the descheduler", hint="--descheduler FILE")
     found = read_long_duration(text, what="--descheduling-interval")
     if not found:
         raise InputError("--descheduling-interval", got=repr(text), wanted="a duration above 0")

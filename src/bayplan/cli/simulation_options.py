@@ -112,7 +112,7 @@ Descheduler: TypeAlias = Annotated[
     ),
 ]
 DeschedulingInterval: TypeAlias = Annotated[
-    str, typer.Option(metavar="DURATION", help="Time between two runs of the descheduler.")
+    str, typer.Option(metavar="DURATION", help="Time between two runs of the descheduler. [default: 5m]")
 ]
 Strict: TypeAlias = Annotated[bool, typer.Option("--strict", help="Treat warnings about the input as errors.")]
 

@@ -300,7 +300,7 @@ def _without_nulls(value: object, type_: object) -> object:
 
 _MESSAGE = re.compile(r"(?P<text>.*?)(?: - at `(?P<path>.*)`)?", re.DOTALL)
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]|\[\.\.\.\]")
-_EXPECTED = re.compile(r"Expected `([^`]*)`(?: (<=|>=) (-?\d+))?")
+_EXPECTED = re.compile(r"Expected `([^`]*)`(?: ([<>]=?) (-?\d+))?")
 _NOUNS = {
     "int": "an integer",
     "float": "a number",
@@ -309,7 +309,7 @@ _NOUNS = {
     "object": "an object",
     "array": "a list",
 }
-_BOUNDS = {"<=": "of at most", ">=": "of at least"}
+_BOUNDS = {"<=": "of at most", ">=": "of at least", "<": "below", ">": "above"}
 
 
 def _explain(value: object, type_: object, prefix: str) -> tuple[str, str, str, str]:
@@ -358,6 +358,8 @@ def _wanted(text: str) -> str:
     if match is None:
         return text
     names = [name for name in match[1].split(" | ") if name != "null"]
+    if "matching regex" in text and "%" in text:
+        return "a number, or a percentage up to 100%"
     if "matching regex" in text or names == ["int", "float", "str"]:
         return "a quantity"
     words = " or ".join(_NOUNS.get(name, name) for name in names)

@@ -57,7 +57,7 @@ def inflated(pods: Sequence[TimedPod], nodes: Iterable[Node], resource: str, loa
     total, wanted = sum(amounts), load * offered
     if not total or not offered:
         why = "no pod requests it" if not total else "no node offers it"
-        raise InputError(f"load of {resource}: {why}")
+        raise InputError(f"inflate of the workload: its resource is {resource}, but {why}")
     if total > wanted:
         found, kept = 0, []
         for index in draw.permutation(len(pods)):
