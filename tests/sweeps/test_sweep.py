@@ -220,11 +220,6 @@ parameters: {shape: [small, large], nodes: [1, 3]}
             "parameters: {nodes: [1]}\n", "shapes, for the parameter nodes: expected", id="nodes without shapes"
         ),
         pytest.param(
-            "parameters: {weight.ImageLocality: [1]}\nshapes: {big: {cpu: 8, memory: 32Gi}}\n",
-            "parameters, for the shapes: expected the parameter shape or nodes, got none",
-            id="shapes without the parameters that use them",
-        ),
-        pytest.param(
             "parameters: {nodes: [1]}\nshapes: {s: {cpu: 4}, t: {cpu: 8}}\n",
             "expected one of the shapes s, t",
             id="no shape",

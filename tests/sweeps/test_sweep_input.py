@@ -22,6 +22,13 @@ def test_a_configuration_file_that_is_no_yaml_is_refused(folder: Path) -> None:
         read_plan(folder / "sweep.yaml")
 
 
+def test_shapes_that_no_parameter_uses_are_refused(folder: Path) -> None:
+    (folder / "sweep.yaml").write_text(SWEEP + "shapes: {big: {cpu: 8, memory: 32Gi}}\n")
+    want = "parameters, for the shapes: expected the parameter shape or nodes, got none; try shape: .big"
+    with pytest.raises(InputError, match=want):
+        read_plan(folder / "sweep.yaml")
+
+
 @pytest.mark.parametrize(
     ("config", "want"),
     [
@@ -69,7 +76,8 @@ def test_a_parameter_may_correct_the_base_configuration(folder: Path, kinds: str
     ],
 )
 def test_an_invalid_parameter_is_an_error_outcome(folder: Path, parameters: dict[str, Any], want: str) -> None:
-    (folder / "sweep.yaml").write_text(SWEEP + "shapes: {s: {cpu: 4}}\n")
+    text = "paths: [cluster.yaml]\nshapes: {s: {cpu: 4}}\nparameters: {shape: [s]}\n"
+    (folder / "sweep.yaml").write_text(text)
     plan = read_plan(folder / "sweep.yaml")
     trial = Trial(number=0, candidate=0, parameters=parameters, seed=0)
     assert want in run_trial(plan, read_shared_input(plan), trial).error
