@@ -212,6 +212,7 @@ def test_json_output_has_rows_and_assumptions(run: Run, words: list[str], names:
         ),
         pytest.param(["what-if", "DUMP"], "what-if: expected KIND=TARGET", id="no change"),
         pytest.param(["what-if", "losezone=b", "DUMP"], "got 'losezone=b'; try lose-zone=b", id="a misspelt change"),
+        pytest.param(["what-if", "foo=b", "DUMP"], "got 'foo=b'; try lose-zone=ZONE", id="a change of no kind"),
         pytest.param(["what-if", "weight=Nobody:2", "DUMP"], "score plugin: expected one of", id="no such plugin"),
         pytest.param(["what-if", "drain=", "DUMP"], "change: expected drain=NODES, got 'drain='", id="no target"),
         pytest.param(

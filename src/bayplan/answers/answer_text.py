@@ -182,15 +182,15 @@ def _capacity_verdict(answer: CapacityAnswer) -> str:
     if not answer.groups:
         return f"{what}; the cluster has no nodes."
     first = next(iter(answer.runs_out), "")
+    of = "" if len(answer.workloads) == 1 else f" of {answer.stopped_by}"
     if not first or not any(each.nodes_with_room or each.copies for each in answer.groups):
-        of = "" if len(answer.workloads) == 1 else f" of {answer.stopped_by}"
         if not first and answer.message:
             return f"{what}; the next copy{of} is not scheduled: {answer.message}."
         why = f": {listed(answer.runs_out, most=2)}" if first else ""
         return f"{what}; no node has room for another copy{of}{why}."
     where = format_count(answer.runs_out[first], "node")
     if not first.startswith(INSUFFICIENT):
-        return f"{what}; the next copy is rejected: {first} (on {where})."
+        return f"{what}; the next copy{of} is rejected: {first} (on {where})."
     return f"{what}; {first.removeprefix(INSUFFICIENT)} runs out first (on {where})."
 
 

@@ -112,15 +112,15 @@ def missing_change(kinds: Collection[str], texts: Sequence[str] = ()) -> InputEr
 
     Args:
         kinds: the kinds of changes to name.
-        texts: what was given instead; a text such as ``losezone=a`` was meant as a change.
+        texts: what was given instead; a text with an equals sign, such as ``losezone=a``, was meant as a change.
     """
     wanted = f"KIND=TARGET with one of {', '.join(kinds)}"
-    for text in texts:
-        kind, equals, target = text.partition("=")
-        close = near_name(kind, kinds) if equals else ""
-        if close:
+    meant = [text for text in texts if "=" in text]
+    for text in meant:
+        kind, _, target = text.partition("=")
+        if close := near_name(kind, kinds):
             return InputError("what-if", got=f"'{text}'", wanted=wanted, hint=f"{close}={target}")
-    return InputError("what-if", got="none", wanted=wanted, hint="lose-zone=ZONE")
+    return InputError("what-if", got=f"'{meant[0]}'" if meant else "none", wanted=wanted, hint="lose-zone=ZONE")
 
 
 def is_change(text: str) -> bool:
