@@ -131,6 +131,41 @@ def test_an_abandoned_episode_leaves_no_thread() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "want"),
+    [
+        pytest.param({"resources": "cpu"}, r"resources: expected a tuple of names, got 'cpu'", id="a text"),
+        pytest.param({"workload": "cluster.yaml"}, "workload: expected a function of the seed", id="a path"),
+    ],
+)
+def test_wrong_arguments_are_refused(arguments: dict[str, Any], want: str) -> None:
+    with pytest.raises(InputError, match=want):
+        SchedulingEnv(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("kind", "action", "want"),
+    [
+        pytest.param("node", 0.5, "expected the number of a node, got 0.5", id="a fraction"),
+        pytest.param("node", np.array([1, 2]), "expected the number of a node", id="two nodes"),
+        pytest.param("weights", [0.1], "expected 3 finite weights", id="one weight"),
+        pytest.param("weights", [float("nan"), 0, 0], "expected 3 finite weights", id="no number"),
+    ],
+)
+def test_wrong_actions_are_refused(kind: str, action: Any, want: str) -> None:
+    env = SchedulingEnv(small, max_nodes=4, action=kind)
+    env.reset(seed=1)
+    with pytest.raises(InputError, match=want):
+        env.step(action)
+    env.close()
+
+
+def test_a_workload_that_returns_no_inputs_is_refused() -> None:
+    made: Any = lambda seed: ["cluster.yaml"]  # noqa: E731
+    with pytest.raises(InputError, match=r"workload\(seed\): expected Inputs, got"):
+        SchedulingEnv(made).reset(seed=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "want"),
     [({"max_nodes": 2}, "max_nodes"), ({"workload": lambda seed: random_workload(seed, pods=0)}, "workload")],
     ids=["too many nodes", "nothing to place"],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 import gymnasium
@@ -10,6 +11,7 @@ from gymnasium import spaces
 
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
+from bayplan.formats.inputs import Inputs
 from bayplan.gym.episode import Episode, Question
 from bayplan.gym.workloads import Workload, random_workload
 from bayplan.sim.result import PodFate
@@ -63,6 +65,7 @@ class SchedulingEnv(gymnasium.Env[dict[str, Any], Any]):
     ) -> None:
         if action not in ACTIONS:
             raise InputError("action", got=repr(action), wanted=f"one of {', '.join(ACTIONS)}")
+        _check_arguments(workload, resources)
         self._workload, self._action, self._resources = workload, action, resources
         self._max_nodes, self._wait_scale_s = max_nodes, wait_scale_s
         self._episode: Episode | None = None
@@ -85,13 +88,12 @@ class SchedulingEnv(gymnasium.Env[dict[str, Any], Any]):
         """Start an episode; return its first observation. Without a seed, one is drawn from the environment's generator.
 
         Raises:
-            InputError: the workload has too many nodes, or no pod that needs a choice.
+            InputError: the workload returns no `Inputs`, has too many nodes, or no pod that needs a choice.
         """
         super().reset(seed=seed)
         self.close()
         drawn = int(self.np_random.integers(2**31)) if seed is None else seed
-        inputs = self._workload(drawn)
-        self._episode = Episode(inputs, drawn)
+        self._episode = Episode(_inputs(self._workload(drawn)), drawn)
         self._episode.start()
         state = self._episode.state
         if state.nodes.count > self._max_nodes:
@@ -105,7 +107,7 @@ class SchedulingEnv(gymnasium.Env[dict[str, Any], Any]):
         """Place the current pod; return the next observation, the reward, and whether the episode has ended.
 
         Raises:
-            InputError: no episode was started, or it has ended.
+            InputError: no episode was started, or it has ended; or the action is no number of a node, or no weights.
         """
         episode = self._episode
         if episode is None or episode.question is None:
@@ -167,9 +169,9 @@ class SchedulingEnv(gymnasium.Env[dict[str, Any], Any]):
     def _row_of(self, action: Any, question: Question) -> tuple[int, bool]:
         """Return the row that an action selects, and whether the action was valid."""
         if self._action == "node":
-            row = int(action)
+            row = _node_number(action)
             return (row, True) if row in question.rows else (int(question.rows[0]), False)
-        scores = self.rule_scores(question.rows) @ np.asarray(action, dtype=np.float64)
+        scores = self.rule_scores(question.rows) @ _weights(action)
         return int(question.rows[int(scores.argmax())]), True
 
     def rule_scores(self, rows: Index) -> Floats:
@@ -181,6 +183,39 @@ class SchedulingEnv(gymnasium.Env[dict[str, Any], Any]):
         used = shares.mean(axis=1)
         scores: Floats = np.column_stack((1 - used, used, 1 - shares.std(axis=1)))
         return scores
+
+
+def _check_arguments(workload: object, resources: object) -> None:
+    if not callable(workload):
+        hint = "lambda seed: load_inputs(['cluster.yaml'])"
+        raise InputError("workload", got=f"{workload!r:.60}", wanted="a function of the seed", hint=hint)
+    if isinstance(resources, str):
+        raise InputError("resources", got=repr(resources), wanted="a tuple of names", hint=f"({resources!r},)")
+
+
+def _inputs(found: object) -> Inputs:
+    if not isinstance(found, Inputs):
+        hint = "bayplan.formats.inputs.load_inputs(['cluster.yaml'])"
+        raise InputError("workload(seed)", got=f"{found!r:.60}", wanted="Inputs", hint=hint)
+    return found
+
+
+def _node_number(action: Any) -> int:
+    try:
+        return index(action.item() if isinstance(action, np.ndarray) and action.size == 1 else action)
+    except TypeError:
+        raise InputError("step(action)", got=f"{action!r:.60}", wanted="the number of a node") from None
+
+
+def _weights(action: Any) -> Floats:
+    try:
+        weights: Floats = np.asarray(action, dtype=np.float64)
+    except (TypeError, ValueError):
+        weights = np.empty(0)
+    if weights.shape != (len(RULES),) or not np.isfinite(weights).all():
+        wanted = f"{len(RULES)} finite weights, for {', '.join(RULES)}"
+        raise InputError("step(action)", got=f"{action!r:.60}", wanted=wanted)
+    return weights
 
 
 def _waits_s(episode: Episode) -> tuple[list[float], list[float]]:
