@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from bayplan import testing
+from bayplan.base.errors import InputError
 from bayplan.objects.kinds import encode
 from bayplan.objects.meta import KubernetesObject
 from bayplan.testing import (
@@ -161,3 +164,16 @@ def test_builders_of_other_kinds_set_their_fields() -> None:
     assert make_budget("b", {"app": "web"}, disruptions_allowed=1).status.disruptions_allowed == 1
     assert make_service("s", {"app": "web"}).spec.selector == {"app": "web"}
     assert make_object({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}).key == "n"
+
+
+@pytest.mark.parametrize(
+    ("build", "want"),
+    [
+        pytest.param(lambda: make_node("n").taint("a", effect="NoSched").obj(), "try 'NoSchedule'", id="a taint"),
+        pytest.param(lambda: make_pod("p").toleration("a", operator="exists").obj(), "try 'Exists'", id="an operator"),
+        pytest.param(lambda: make_pod("p").spec(restartPolicy="never").obj(), "try 'Never'", id="a field of the spec"),
+    ],
+)
+def test_values_that_the_api_server_refuses_are_refused(build: Callable[[], object], want: str) -> None:
+    with pytest.raises(InputError, match=want):
+        build()

@@ -1,15 +1,17 @@
 """Builders of typed objects for tests and notebooks: ``make_pod("web").req(cpu="2").label(app="web").obj()``.
 
 A builder assembles an ordinary manifest. Its method `obj` decodes the manifest like the loader, with defaults, so that
-the object is ready to be scheduled.
+the object is ready to be scheduled, and refuses values that kube-apiserver refuses, such as an unknown effect of a taint.
 """
 
 from __future__ import annotations
 
 from typing import Any, Self, TypeAlias
 
+from bayplan.formats.fixed_values import check_values
 from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import decode
+from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 
@@ -72,6 +74,11 @@ class Builder:
     def document(self) -> dict[str, Any]:
         """Return the manifest, which later calls still change."""
         return self._document
+
+    def _typed(self) -> KubernetesObject:
+        found = default_object(decode(self._document))
+        check_values(self._document, lambda path: "")
+        return found
 
 
 class PodBuilder(Builder):
@@ -266,8 +273,12 @@ class PodBuilder(Builder):
         return self
 
     def obj(self) -> Pod:
-        """Return the typed pod with defaults."""
-        pod = default_object(decode(self._document))
+        """Return the typed pod with defaults.
+
+        Raises:
+            InputError: a field has an invalid value.
+        """
+        pod = self._typed()
         assert isinstance(pod, Pod)
         return pod
 
@@ -319,8 +330,12 @@ class NodeBuilder(Builder):
         return self
 
     def obj(self) -> Node:
-        """Return the typed node with defaults."""
-        node = default_object(decode(self._document))
+        """Return the typed node with defaults.
+
+        Raises:
+            InputError: a field has an invalid value.
+        """
+        node = self._typed()
         assert isinstance(node, Node)
         return node
 
