@@ -35,6 +35,9 @@ from bayplan.answers.what_if import Answer as WhatIfAnswer
 from bayplan.answers.what_if import what_if
 from bayplan.app.custom_plugins import CustomPlugin
 from bayplan.app.library_arguments import (
+    checked_gates,
+    checked_mix,
+    checked_shapes,
     checked_target,
     plugin_classes,
     prices_by_node,
@@ -115,7 +118,7 @@ class Cluster:
             registry = in_tree_registry() if classic is None else Registry({})
         plugins = plugin_classes(plugins)
         registry = registry.with_plugins(*plugins)
-        gates = FeatureGates.from_mapping(feature_gates or {})
+        gates = FeatureGates.from_mapping(checked_gates(feature_gates or {}))
         self.source: ClusterSource | None = None
         self.seed = seed
         self._record_level = record_level
@@ -306,8 +309,8 @@ class Cluster:
         Raises:
             InputError: the pod or workload does not exist, or none of its pods is pending.
         """
-        waiting = self._waiting_pods(target)
-        found = unblock(self.trial(), waiting, shapes, others=len(self.pending) - len(waiting))
+        nodes, waiting = checked_shapes(shapes), self._waiting_pods(target)
+        found = unblock(self.trial(), waiting, nodes, others=len(self.pending) - len(waiting))
         return replace(found, assumptions=self.assumptions)
 
     def questions(self) -> QuestionCluster:
@@ -333,7 +336,7 @@ class Cluster:
         """
         if isinstance(seeds, int):
             raise InputError("seeds", got=repr(seeds), wanted="a list of seeds", hint=f"range({seeds})")
-        return capacity(self.questions(), parse_mix(mix), preempts=preempts, limit=limit, seeds=seeds)
+        return capacity(self.questions(), parse_mix(checked_mix(mix)), preempts=preempts, limit=limit, seeds=seeds)
 
     def what_if(
         self, *changes: str, configuration: Sequence[str] = (), reschedule: str | Sequence[str] = "new"

@@ -10,7 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayplan import Cluster, InputError, PerNodePlugin, make_node, make_pod, open_source
+from bayplan import (
+    Cluster,
+    InputError,
+    PerNodePlugin,
+    SimulationOptions,
+    make_node,
+    make_pod,
+    open_source,
+    simulate,
+)
 
 
 class Accepts(PerNodePlugin):
@@ -39,6 +48,27 @@ def two_nodes() -> Cluster:
         ),
         pytest.param(
             lambda it: it.capacity("web", seeds=3), r"expected a list of seeds, got 3; try range\(3\)", id="seeds"
+        ),
+        pytest.param(
+            lambda it: it.capacity(make_pod("p").obj()),
+            "a workload or pod of the cluster.*try 'depl",
+            id="a pod object",
+        ),
+        pytest.param(lambda it: it.unblock("big", shapes=["cpu=4"]), "shapes: expected nodes, got 'cpu=4'", id="shape"),
+        pytest.param(
+            lambda it: Cluster(feature_gates={"GangScheduling": "false"}),  # type: ignore[dict-item]
+            "feature_gates GangScheduling: expected True or False, got 'false'",
+            id="a feature gate as text",
+        ),
+        pytest.param(
+            lambda it: simulate(SimulationOptions(paths="dump.yaml")),
+            r"SimulationOptions\(paths\): expected a list of paths, got str 'dump.yaml'; try paths=\['dump.yaml'\]",
+            id="one path",
+        ),
+        pytest.param(
+            lambda it: Cluster(plugins=["Mine"]),  # type: ignore[list-item]
+            r"got 'Mine'; try the class itself: \[Mine\]",
+            id="the name of a plugin",
         ),
         pytest.param(lambda it: it.what_if(), "expected KIND=TARGET with one of", id="no change"),
         pytest.param(

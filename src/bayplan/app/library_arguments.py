@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -64,6 +64,47 @@ def checked_target(target: object) -> str:
     return target
 
 
+def checked_mix(mix: object) -> str:
+    """Return the text of a mix of workloads.
+
+    Raises:
+        InputError: it is not a text.
+    """
+    if not isinstance(mix, str):
+        wanted = "a workload or pod of the cluster, or a mix"
+        raise InputError("capacity", got=f"{mix!r:.60}", wanted=wanted, hint="'deployment/web' or 'web=3,db=1'")
+    return mix
+
+
+def checked_shapes(shapes: Iterable[object]) -> list[Node]:
+    """Return the nodes that describe shapes.
+
+    Raises:
+        InputError: a shape is not a node.
+    """
+    found = []
+    for each in shapes:
+        if not isinstance(each, Node):
+            hint = "make_node('large').capacity(cpu='8', memory='32Gi').obj()"
+            raise InputError("shapes", got=f"{each!r:.60}", wanted="nodes", hint=hint)
+        found.append(each)
+    return found
+
+
+def checked_gates(gates: Mapping[str, object]) -> dict[str, bool]:
+    """Return the values of feature gates.
+
+    Raises:
+        InputError: a value is not a bool; the text "false" would turn a gate on.
+    """
+    found = {}
+    for name, value in gates.items():
+        if not isinstance(value, bool):
+            raise InputError(f"feature_gates {name}", got=repr(value), wanted="True or False")
+        found[name] = value
+    return found
+
+
 def plugin_classes(plugins: object) -> Sequence[type[Plugin[Any]]]:
     """Return the classes of plugins.
 
@@ -75,7 +116,9 @@ def plugin_classes(plugins: object) -> Sequence[type[Plugin[Any]]]:
         raise InputError("plugins", got=f"{plugins!r:.60}", wanted="a list of classes", hint=f"[{name}]")
     for each in plugins:
         if not (isinstance(each, type) and issubclass(each, Plugin)):
-            hint = f"Cluster.open(..., plugins=[{each!r}])" if isinstance(each, str) else "[MyPlugin]"
+            is_option = isinstance(each, str) and ":" in each
+            name = each if isinstance(each, str) and each.isidentifier() else "MyPlugin"
+            hint = f"Cluster.open(..., plugins=[{each!r}])" if is_option else f"the class itself: [{name}]"
             raise InputError("plugins", got=f"{each!r:.60}", wanted="classes of plugins", hint=hint)
     return list(plugins)
 

@@ -208,15 +208,18 @@ def simulate(
 
 
 def check_options(options: object) -> None:
-    """Raise an error with a suggestion if the value is not a `SimulationOptions`.
+    """Raise an error with a suggestion if the value is not a `SimulationOptions`, or has one path instead of a list.
 
     Raises:
-        InputError: it is a path or another value.
+        InputError: it is a path or another value, or has one path.
     """
     if not isinstance(options, SimulationOptions):
         shown = repr(options) if isinstance(options, str) else "..."
         got, hint = f"{type(options).__name__} {options!r:.60}", f"SimulationOptions(paths=[{shown}])"
         raise InputError("simulate(options)", got=got, wanted="SimulationOptions", hint=hint)
+    if isinstance(options.paths, str):
+        got, hint = f"str {options.paths!r:.60}", f"paths=[{options.paths!r}]"
+        raise InputError("SimulationOptions(paths)", got=got, wanted="a list of paths", hint=hint)
 
 
 def prepare_simulation(
