@@ -172,6 +172,18 @@ def test_invalid_manifests_are_refused_with_line_and_path(text: str, want: str, 
             id="a misspelt kind",
         ),
         pytest.param(
+            "apiVersion: bayplan.io/v1alpha1\nkind: Autoscaler\n",
+            "unknown kind: 0.yaml:1 Autoscaler: Kubernetes v1.36.3 has no bayplan.io/v1alpha1 Autoscaler; ignored; "
+            "try simulate --autoscaler FILE",
+            id="a file that is passed with an option",
+        ),
+        pytest.param(
+            "apiVersion: bayplan.io/v1alpha1\nkind: trace\n",
+            "unknown kind: 0.yaml:1 trace: Kubernetes v1.36.3 has no bayplan.io/v1alpha1 trace; ignored; "
+            "try 'kind: Trace'",
+            id="a misspelt kind of Bayplan",
+        ),
+        pytest.param(
             "apiVersion: v1\nkind: Deployment\nmetadata: {name: a}\n",
             "unknown kind: 0.yaml:1 Deployment a: Kubernetes v1.36.3 has no v1 Deployment; ignored; "
             "try 'apiVersion: apps/v1'",

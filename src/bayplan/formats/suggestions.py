@@ -9,6 +9,18 @@ from bayplan.formats import schema
 from bayplan.objects.kinds import KINDS
 
 
+OPTIONS = {
+    "Autoscaler": "simulate --autoscaler FILE",
+    "DeschedulerPolicy": "simulate --descheduler FILE",
+    "KubeSchedulerConfiguration": "--config FILE",
+    "Scenario": "bayplan test FILE",
+    "Workload": "simulate --workload FILE",
+}
+"""How to pass files that are no input, by their kind."""
+
+OWN_GROUP = "bayplan.io"
+
+
 def suggest_field(document: Mapping[str, object], path: str) -> str:
     """Return the known field that an unknown field probably means, in quotes; "" if none is similar.
 
@@ -21,10 +33,18 @@ def suggest_field(document: Mapping[str, object], path: str) -> str:
 
 
 def suggest_kind(api_version: str, kind: str) -> str:
-    """Return the apiVersion or kind that an unknown one probably means, as ``'kind: Pod'``; "" if none is similar."""
+    """Return the apiVersion or kind that an unknown one probably means, as ``'kind: Pod'``; "" if none is similar.
+
+    For a kind of file that is passed differently, return how.
+    """
+    group = api_version.rpartition("/")[0]
+    if group in (OWN_GROUP, "descheduler", "kubescheduler.config.k8s.io") and kind in OPTIONS:
+        return OPTIONS[kind]
+    if group == OWN_GROUP:
+        close = near_name(kind, ["Trace", *OPTIONS])
+        return f"'kind: {close}'" if close and close != kind else ""
     names = [tuple(name.rsplit("/", 1)) for name in schema.schema().kinds]
     names += [(row.api_version, row.kind) for row in KINDS]
-    group = api_version.rpartition("/")[0]
     versions = sorted({version for version, name in names if name == kind})
     if api_version and group not in {version.rpartition("/")[0] for version, _ in names}:
         # Groups of custom resources contain a dot; other groups are misspelt Kubernetes groups.
