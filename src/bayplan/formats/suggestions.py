@@ -16,7 +16,7 @@ OPTIONS = {
     "Scenario": "bayplan test FILE",
     "Workload": "simulate --workload FILE",
 }
-"""How to pass files that are no input, by their kind."""
+"""The option or command for files that are not manifests, by their kind."""
 
 OWN_GROUP = "bayplan.io"
 
