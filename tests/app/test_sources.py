@@ -210,6 +210,7 @@ def test_flags_of_the_kube_scheduler_pod_in_a_dump_are_used(tmp_path: Path) -> N
         pytest.param(
             SourceOptions(paths=["http://127.0.0.1:1"]), "http://127.0.0.1:1 does not respond", id="nothing answers"
         ),
+        pytest.param(SourceOptions(paths=["localhost:6443"]), "try http://localhost:6443", id="a URL without scheme"),
         pytest.param(SourceOptions(paths=["/nowhere"]), "no such file or folder", id="no such file"),
     ],
 )

@@ -232,6 +232,23 @@ def test_rotated_certificate_authorities_are_loaded_again(tmp_path: Path, monkey
     assert served(trusting, routes, use, **certificate) == [NO_ANSWER, NO_ANSWER, 200]
 
 
+def test_a_failed_tls_connection_is_described_as_by_go(tmp_path: Path) -> None:
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=a"]
+    command += ["-keyout", str(tmp_path / "a.key"), "-out", str(tmp_path / "a.crt")]
+    subprocess.run(command, check=True, capture_output=True)
+
+    def secure(url: str) -> Path:
+        return kubeconfig(tmp_path, url.replace("http://", "https://"))
+
+    async def use(connection: ApiConnection) -> str:
+        return (await connection.send(ApiRequest("POST", "/version", b"{}"))).message
+
+    certificate = {"ssl_certfile": str(tmp_path / "a.crt"), "ssl_keyfile": str(tmp_path / "a.key")}
+    unknown = "tls: failed to verify certificate: x509: certificate signed by unknown authority"
+    assert served(secure, [], use, **certificate).endswith(f'/version": {unknown}')
+    assert served(secure, [], use).endswith("http: server gave HTTP response to HTTPS client")
+
+
 def test_slow_requests_do_not_delay_others(tmp_path: Path) -> None:
     async def slow(request: Request) -> Response:
         await asyncio.sleep(1)

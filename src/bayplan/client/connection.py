@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import ssl
 from collections.abc import AsyncGenerator
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self
@@ -16,6 +17,7 @@ from typing import NamedTuple, Protocol, Self
 import aiohttp
 from yarl import URL
 
+from bayplan.base.tls_problems import tls_problem
 from bayplan.base.token_bucket import TokenBucket
 from bayplan.client.cluster_access import ClusterAccess
 from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
@@ -422,6 +424,9 @@ def _describe(problem: Exception) -> str:
         return "context deadline exceeded"
     if isinstance(problem, aiohttp.ClientPayloadError) and problem.__cause__ is not None:
         return "unexpected EOF"
-    number = getattr(getattr(problem, "os_error", problem), "errno", None)
+    cause = getattr(problem, "certificate_error", None) or getattr(problem, "os_error", problem)
+    if isinstance(cause, ssl.SSLError):
+        return tls_problem(cause, str(getattr(problem, "host", "this host")))
+    number = getattr(cause, "errno", None)
     text = os.strerror(number) if isinstance(number, int) and number > 0 else str(problem) or type(problem).__name__
     return text[:1].lower() + text[1:]

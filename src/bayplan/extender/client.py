@@ -20,7 +20,8 @@ import msgspec
 from bayplan.base.bounded_body import BodyTooLarge, BoundedBody
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.json import GoJsonError, decode_first
-from bayplan.extender.tls import tls_context, verification_problem
+from bayplan.base.tls_problems import tls_problem
+from bayplan.extender.tls import tls_context
 from bayplan.framework.configuration.document import Extender
 from bayplan.framework.extender_answers import ExtenderFailure
 
@@ -131,11 +132,9 @@ class ExtenderClient:
         cause = _root(problem)
         if isinstance(problem, httpx.TimeoutException):
             return AWAITING
-        if isinstance(cause, ssl.SSLCertVerificationError):
+        if isinstance(cause, ssl.SSLError):
             tls = self._configuration.tls_config
-            return verification_problem(cause, (tls.server_name if tls is not None else "") or url.host)
-        if isinstance(cause, ssl.SSLError) and cause.reason == "WRONG_VERSION_NUMBER":
-            return "http: server gave HTTP response to HTTPS client"
+            return tls_problem(cause, (tls.server_name if tls is not None else "") or url.host)
         if isinstance(problem, httpx.ConnectError) and isinstance(cause, OSError):
             port = url.port or (443 if url.scheme == "https" else 80)
             if cause.errno in _DIALS:

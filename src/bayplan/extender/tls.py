@@ -10,11 +10,6 @@ from pathlib import Path
 from bayplan.base.errors import ConfigurationError
 from bayplan.framework.configuration.document import Extender, ExtenderTLSConfig
 
-UNKNOWN_AUTHORITY = frozenset((2, 18, 19, 20, 21))
-EXPIRED = frozenset((9, 10))
-WRONG_NAME = frozenset((62, 64))
-"""Error numbers of OpenSSL's verification (X509_V_ERR_...)."""
-
 
 def tls_context(extender: Extender) -> ssl.SSLContext:
     """Return the TLS settings of an extender.
@@ -56,15 +51,3 @@ def _load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
         context.load_cert_chain(path)
     finally:
         os.unlink(path)
-
-
-def verification_problem(problem: ssl.SSLCertVerificationError, host: str) -> str:
-    """Return what is wrong with a server's certificate, in Go's words if they are known."""
-    text = f"x509: {problem.verify_message}"
-    if problem.verify_code in UNKNOWN_AUTHORITY:
-        text = "x509: certificate signed by unknown authority"
-    elif problem.verify_code in EXPIRED:
-        text = "x509: certificate has expired or is not yet valid"
-    elif problem.verify_code in WRONG_NAME:
-        text = f"x509: certificate is not valid for {host}"
-    return f"tls: failed to verify certificate: {text}"

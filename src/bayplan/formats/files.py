@@ -71,7 +71,9 @@ def find_files(paths: Sequence[str]) -> list[InputFile]:
                     continue
                 files.append(InputFile(match, Path(match), found=True))
         else:
-            raise InputError(f"{text}: no such file or folder", hint=_similar(path))
+            is_url = text.startswith(("http://", "https://"))
+            hint = "kubectl get -o yaml, for a dump of the server's objects" if is_url else _similar(path)
+            raise InputError(f"{text}: no such file or folder", hint=hint)
     return files
 
 

@@ -8,7 +8,6 @@ from bayplan.base.near_names import near_name
 from bayplan.formats import schema
 from bayplan.objects.kinds import KINDS
 
-
 OPTIONS = {
     "Autoscaler": "simulate --autoscaler FILE",
     "DeschedulerPolicy": "simulate --descheduler FILE",

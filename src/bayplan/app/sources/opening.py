@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 from typing import BinaryIO
 
@@ -9,6 +11,9 @@ from bayplan.analysis.export import is_result
 from bayplan.app.sources.cluster_source import ClusterSource, SourceKind, SourceOptions
 from bayplan.base.counted_nouns import format_count
 from bayplan.base.errors import InputError
+
+_ADDRESS = re.compile(r"[\w.-]+:[0-9]{1,5}")
+"""A host and a port: the address of a server without its scheme."""
 
 
 def source_kind(options: SourceOptions) -> SourceKind | None:
@@ -42,6 +47,9 @@ def source_kind(options: SourceOptions) -> SourceKind | None:
             raise InputError("source", got=f"{found[0]} and {others}", wanted=f"a single {kind}, or files only")
         if found:
             return kind
+    for path in paths:
+        if _ADDRESS.fullmatch(path) and not os.path.lexists(path):
+            raise InputError(f"{path}: no such file or folder", hint=f"http://{path} for a Bayplan server")
     return None
 
 
