@@ -108,6 +108,17 @@ def test_a_dump_reports_missing_kinds_that_its_pods_refer_to(tmp_path: Path) -> 
     assert found.suggestions == []
 
 
+def test_a_dump_without_nodes_says_so(tmp_path: Path) -> None:
+    (tmp_path / "dump.yaml").write_text(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: default, uid: u}\n"
+        "spec: {containers: [{name: c, image: x}]}\nstatus: {phase: Pending}\n"
+    )
+    cluster = Cluster.open(str(tmp_path / "dump.yaml"))
+    assert cluster.explain("p").verdict == "default/p is pending: the input has no nodes"
+    text = "the input has no Nodes: no pod can be evaluated; dump nodes, too (kubectl get nodes,pods -A -o yaml)"
+    assert text in cluster.assumptions
+
+
 def test_a_dump_without_missing_references_reports_no_missing_kinds(tmp_path: Path) -> None:
     assert not kinds_unread(open_source(SourceOptions(paths=[write(tmp_path, node("a"), pod("alone", on="a"))])))
 

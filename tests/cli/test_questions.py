@@ -223,6 +223,9 @@ def test_json_output_has_rows_and_assumptions(run: Run, words: list[str], names:
             pytest.param([command, "DUMP"], "POD: expected POD and a source, got only", id=f"no pod for {command}")
             for command in ("explain", "unblock", "when")
         ),
+        pytest.param(
+            ["explain", "DUMP", "web"], "POD: expected POD, then a source, got the file", id="pod and source swapped"
+        ),
         pytest.param(["explain", "elsewhere/web", "DUMP"], "try 'replicaset/default/web'", id="another namespace"),
         pytest.param(
             ["when", "web", "DUMP"], "expected a pending pod, or a workload with pending pods", id="nothing waits"

@@ -209,5 +209,8 @@ def test_items_of_typed_lists_get_the_kind_of_their_list(text: str, want: object
 
 def test_a_document_that_is_not_an_object_is_refused_with_its_line() -> None:
     (document,) = read_documents(b"\n- a\n", "text.yaml")
-    with pytest.raises(InputError, match=r"text.yaml:2 document: expected an object, got a list of 1"):
+    with pytest.raises(InputError, match=r"text.yaml:2 document: expected an object, got a list of 1$"):
         document.value_with_kind()
+    (objects,) = read_documents(b"- {kind: Pod}\n", "text.yaml")
+    with pytest.raises(InputError, match=r"got a list of 1; try 'kind: List'"):
+        objects.value_with_kind()

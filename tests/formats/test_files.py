@@ -81,3 +81,16 @@ def test_invalid_gzip_is_refused(tmp_path: Path) -> None:
 def test_reading_a_directory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="directory"):
         read_bytes(InputFile("x", tmp_path))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_is_refused_with_a_suggestion(encoding: str, tmp_path: Path) -> None:
+    path = tmp_path / "dump.json"
+    path.write_bytes("\ufeff{}".encode(encoding))
+    with pytest.raises(InputError, match="dump.json: expected UTF-8, got UTF-16; try iconv -f utf-16 -t utf-8"):
+        read_bytes(InputFile("dump.json", path))
+
+
+def test_a_url_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file or folder; try kubectl get -o yaml"):
+        find_files(["http://localhost:6443"])

@@ -101,7 +101,7 @@ class CauseWords:
         """Return the main cause. `everywhere`: the filters that reject every node, the hardest to resolve first."""
         lead = everywhere[0] if everywhere else ""
         if not self._matrix.nodes and not lead:
-            return Clause("the cluster has no nodes")
+            return Clause("the input has no nodes" if "Node" in self._around.unread else "the cluster has no nodes")
         if lead in self._matrix.whole:
             return Clause(self._whole(lead))
         if lead and lead not in LOAD:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from glob import has_magic
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -19,6 +20,8 @@ from bayplan.base.errors import InputError
 from bayplan.cli.option_groups import OptionGroup
 from bayplan.cli.simulation_options import ModeOption, Plugins, Seed, SourceConfig, SourceFeatureGates, Strict
 from bayplan.formats.manifest import LoadWarning
+
+URLS = ("http://", "https://")
 
 SOURCE_HELP = "Manifests or dump, result directory, or URL of a Bayplan server."
 
@@ -67,7 +70,7 @@ def source_options(paths: list[str] | None, live: LiveCluster, scheduler: Chosen
 
 
 def check_subject(name: str, text: str, options: SourceOptions) -> None:
-    """Raise if a command got a source but nothing to ask about: the source is then the first argument.
+    """Raise if a command got a source but nothing to ask about, or both in the wrong order: the source is the first argument.
 
     Args:
         name: the name of the first argument, e.g. ``POD``.
@@ -77,9 +80,15 @@ def check_subject(name: str, text: str, options: SourceOptions) -> None:
     Raises:
         InputError: the first argument is a source.
     """
-    if options.paths or options.context or options.kubeconfig is not None:
+    if options.context or options.kubeconfig is not None:
         return
-    if text.startswith(("http://", "https://")) or Path(text).exists():
+    if options.paths:
+        other = options.paths[0]
+        is_source = other == "-" or other.startswith(URLS) or has_magic(other) or Path(other).exists()
+        if Path(text).is_file() and len(options.paths) == 1 and not is_source:
+            raise InputError(name, got=f"the file {text}", wanted=f"{name}, then a source", hint=f"{other} {text}")
+        return
+    if text.startswith(URLS) or Path(text).exists():
         # A file or directory may have the name of the subject by chance.
         got = f"only {text}, which is a file, directory or URL"
         raise InputError(name, got=got, wanted=f"{name} and a source", hint=f"{name} {text}, or {text} SOURCE")

@@ -78,6 +78,8 @@ class Document(msgspec.Struct):
         if not isinstance(self.value, dict):
             is_table = isinstance(self.value, str) and self.value.startswith(("NAME ", "NAMESPACE "))
             hint = "the output of kubectl get -o yaml" if is_table else ""
+            if isinstance(self.value, list) and self.value and isinstance(self.value[0], dict):
+                hint = "'kind: List' and 'apiVersion: v1', with the list as its items"
             raise InputError("document", where=self.where(), wanted="an object", got=shown(self.value), hint=hint)
         return self.value
 

@@ -1,5 +1,6 @@
 """Find and read the files that a user names: paths, folders, patterns, or `-` for standard input; compressed with gzip or not."""
 
+import codecs
 import glob
 import gzip
 import io
@@ -118,6 +119,8 @@ def read_bytes(file: InputFile, *, stdin: BinaryIO | None = None) -> bytes:
             raise InputError("-: standard input is closed")
     except OSError as problem:
         raise InputError(file.name, got=(problem.strerror or str(problem)).lower(), wanted="a readable file") from None
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InputError(file.name, wanted="UTF-8", got="UTF-16", hint="iconv -f utf-16 -t utf-8")
     if not data.startswith(_GZIP_MAGIC):
         return data
     try:

@@ -17,6 +17,7 @@ from bayplan.plugins.pod_claims import claim_name_of
 _NONE = "the input has none"
 _SCORES = "default spreading does not know which pods belong together, so scores may differ from those in the cluster"
 _EFFECTS = {
+    "Node": "no pod can be evaluated; dump nodes, too (kubectl get nodes,pods -A -o yaml)",
     "PersistentVolumeClaim": "pods with claims can't be evaluated",
     "PersistentVolume": "pods with bound claims can't be evaluated",
     "StorageClass": "pods with unbound claims can't be evaluated",
@@ -61,6 +62,7 @@ def _referred_to(objects: Iterable[KubernetesObject]) -> set[str]:
             found.add("PersistentVolume" if item.spec.volume_name else "StorageClass")
         if not isinstance(item, Pod) or is_finished(item):
             continue
+        found.add("Node")
         owner = item.metadata.controller()
         if owner is not None and not item.spec.topology_spread_constraints:
             # Without Services, default spreading would only use the workload; every cluster has at least one Service.
