@@ -87,7 +87,7 @@ def test_reading_a_directory_is_refused(tmp_path: Path) -> None:
 def test_utf_16_is_refused_with_a_suggestion(encoding: str, tmp_path: Path) -> None:
     path = tmp_path / "dump.json"
     path.write_bytes("\ufeff{}".encode(encoding))
-    with pytest.raises(InputError, match="dump.json: expected UTF-8, got UTF-16; try iconv -f utf-16 -t utf-8"):
+    with pytest.raises(InputError, match=r"dump\.json: expected UTF-8, got UTF-16; try iconv -f utf-16 -t utf-8"):
         read_bytes(InputFile("dump.json", path))
 
 
