@@ -55,9 +55,12 @@ def inflated(pods: Sequence[TimedPod], nodes: Iterable[Node], resource: str, loa
     amounts = [accounted_requests(each.pod).requests.get(resource, 0) for each in pods]
     offered = sum(node_amounts(node.status.allocatable).get(resource, 0) for node in nodes)
     total, wanted = sum(amounts), load * offered
-    if not total or not offered:
-        why = "no pod requests it" if not total else "no node offers it"
-        raise InputError(f"inflate of the workload: its resource is {resource}, but {why}")
+    if not total:
+        names = sorted({name for each in pods for name in accounted_requests(each.pod).requests})
+        wanted = f"a resource that pods request ({', '.join(names) or 'none'})"
+        raise InputError("inflate of the workload: its resource", got=f"'{resource}'", wanted=wanted)
+    if not offered:
+        raise InputError(f"inflate of the workload: no node offers its resource {resource}")
     if total > wanted:
         found, kept = 0, []
         for index in draw.permutation(len(pods)):
