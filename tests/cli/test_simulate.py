@@ -69,7 +69,7 @@ def test_results_are_written_at_every_record_level(
         pytest.param(["{folder}", "--feature-gates", "No=true"], "unrecognized feature gate: No", id="an unknown gate"),
         pytest.param(
             ["{folder}", "--descheduling-interval", "5m"],
-            "--descheduling-interval: expected a policy of the descheduler; try --descheduler FILE",
+            "--descheduling-interval: expected a policy of the descheduler, got none; try --descheduler FILE",
             id="an interval without a descheduler",
         ),
         pytest.param(["{folder}", "--until", "soon"], "--until: expected a duration, got 'soon'", id="no duration"),

@@ -61,7 +61,7 @@ def test_a_trace_is_deflated_by_removing_pods() -> None:
 
 
 def test_a_load_for_an_unrequested_resource_is_refused() -> None:
-    with pytest.raises(InputError, match="expected a resource that pods request .cpu., got"):
+    with pytest.raises(InputError, match=r"expected a resource that pods request \(cpu\), got"):
         shaping.inflated(PODS, NODES, "nvidia.com/gpu", 1.3, draw())
 
 

@@ -124,7 +124,8 @@ def _interval(text: str, descheduler: Path | None) -> int:
     if not text:
         return DEFAULT_INTERVAL_NS
     if not descheduler:
-        raise InputError("--descheduling-interval", wanted="a policy of the descheduler", hint="--descheduler FILE")
+        wanted = "a policy of the descheduler"
+        raise InputError("--descheduling-interval", got="none", wanted=wanted, hint="--descheduler FILE")
     found = read_long_duration(text, what="--descheduling-interval")
     if not found:
         raise InputError("--descheduling-interval", got=repr(text), wanted="a duration above 0")

@@ -57,8 +57,8 @@ def inflated(pods: Sequence[TimedPod], nodes: Iterable[Node], resource: str, loa
     total, wanted = sum(amounts), load * offered
     if not total:
         names = sorted({name for each in pods for name in accounted_requests(each.pod).requests})
-        wanted = f"a resource that pods request ({', '.join(names) or 'none'})"
-        raise InputError("inflate of the workload: its resource", got=f"'{resource}'", wanted=wanted)
+        expected = f"a resource that pods request ({', '.join(names) or 'none'})"
+        raise InputError("inflate of the workload: its resource", got=f"'{resource}'", wanted=expected)
     if not offered:
         raise InputError(f"inflate of the workload: no node offers its resource {resource}")
     if total > wanted:
