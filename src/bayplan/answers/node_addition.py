@@ -51,7 +51,7 @@ MAX_TRIED_PODS = 20_000
 MAX_ORDERS, MIN_ORDERS, MAX_ORDERED_PODS = 8, 2, 10_000
 """Maximum and minimum number of orders in which a set has to hold, and the number of pods to schedule for them in between."""
 
-QUEUE, LARGEST_FIRST = 0, 1
+BY_AGE, BY_SIZE = 0, 1
 """The numbers of two of the orders; see `_Addition._possible_orders`."""
 
 MAX_IMPROVED = 60
@@ -209,13 +209,13 @@ class _Addition:
         return [[pod.key for pod in sorted(order, key=lambda pod: -(pod.spec.priority or 0))] for order in orders]
 
     def _add_until_placed(
-        self, shapes: Sequence[NodeShape], begun: Sequence[NodeShape] = (), orders: Iterable[int] = (QUEUE,)
+        self, shapes: Sequence[NodeShape], begun: Sequence[NodeShape] = (), orders: Iterable[int] = (BY_AGE,)
     ) -> Outcome:
         """Add nodes of some shapes until all pods that fit any shape are placed in some orders.
 
         Return the outcome of scheduling all pods in the first order. `begun`: the nodes added so far.
         """
-        chosen, unplaceable = self._grow(begun, shapes, LARGEST_FIRST)
+        chosen, unplaceable = self._grow(begun, shapes, BY_SIZE)
         limit = self._kinds(unplaceable)
         for _ in range(MAX_ROUNDS):
             # If all nodes exist from the beginning, pods may choose other nodes and leave less room for later pods.
@@ -224,7 +224,7 @@ class _Addition:
                 break
             chosen, unplaceable = self._grow(chosen, shapes, failing)
             limit |= self._kinds(unplaceable)
-        return self._schedule(chosen, QUEUE)
+        return self._schedule(chosen, BY_AGE)
 
     def _failing_order(self, chosen: Sequence[NodeShape], limit: Counter[int], orders: Iterable[int]) -> int | None:
         """Return the first order in which a set leaves other pods without a node than in `limit`; None if there is none."""
@@ -381,7 +381,7 @@ class _Addition:
             better: Outcome | None = None
             for shapes in cheaper_sets(best, self._shapes):
                 tries_left -= 1
-                found = self._schedule(shapes, QUEUE)
+                found = self._schedule(shapes, BY_AGE)
                 if self._kinds(found.left) <= self._kinds(best.left):
                     tries_left -= len(orders) - 1
                     if self._failing_order(shapes, limit, orders[1:]) is None:
