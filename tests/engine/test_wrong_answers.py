@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -32,6 +32,7 @@ from bayplan.framework.plugin import (
 from bayplan.framework.rule import FilterRule, ScoreRule
 from bayplan.framework.status import SUCCESS, Code, Status, unschedulable
 from bayplan.library import Cluster
+from bayplan.live.rule_results import check_first_results
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Bools, Codes, Ints
 from bayplan.state.cluster_state import ClusterState
@@ -392,13 +393,6 @@ def rule_that_returns(base: type[Any], **results: Any) -> type[Any]:
             r"Wrong\.score_rule: score\(\): expected an integer",
             id="a number of NumPy",
         ),
-        pytest.param(
-            ScoreRule,
-            ScorePlugin,
-            {"score": None},
-            r"Wrong\.score_rule: score\(\): expected an integer, got None",
-            id="none",
-        ),
     ],
 )
 def test_a_rule_that_returns_no_integer_for_some_node_raises_plugin_error(
@@ -412,17 +406,34 @@ def test_a_rule_that_returns_no_integer_for_some_node_raises_plugin_error(
         cluster.schedule(make_pod("p").obj())
 
 
+def rule_of(made: type[Any]) -> Any:
+    """Return a rule for a cluster of three nodes."""
+    cluster = Cluster([make_node(name).obj() for name in "abc"])
+    return made(cluster.scheduler.state.columns)
+
+
 def test_the_check_of_a_rule_removes_itself_after_as_many_calls_as_there_are_nodes() -> None:
-    rules: list[Any] = []
-    made: Any = plugin_with(ScorePlugin)
-    rule = rule_that_returns(ScoreRule, score=np.int16(2))
+    rule = rule_of(rule_that_returns(ScoreRule, score=np.int16(2)))
+    check_first_results(rule, "Wrong")
+    for row in range(3):
+        assert "score" in vars(rule)
+        assert rule.score(row) == (2 if row == 1 else 1)
+    assert "score" not in vars(rule)
 
-    def score_rule(self: Any, spec: Any, cluster: ClusterState) -> ScoreRule:
-        rules.append(rule(cluster.columns))
-        return cast("ScoreRule", rules[-1])
 
-    made.score_rule = score_rule
-    cluster = Cluster([make_node(name).obj() for name in "abc"], plugins=[made])
-    (decision,) = cluster.schedule(make_pod("p").obj())
-    assert decision.raw[decision.scorers.index("Wrong")].tolist() == [1, 2, 1]
-    assert [name for each in rules for name in vars(each) if name == "score"] == []
+def test_a_rule_that_is_returned_again_is_checked_once() -> None:
+    rule = rule_of(rule_that_returns(FilterRule, filter=0))
+    check_first_results(rule, "Wrong")
+    check = vars(rule)["filter"]
+    check_first_results(rule, "Wrong")
+    assert vars(rule)["filter"] is check
+
+
+def test_a_checked_rule_accepts_keyword_arguments() -> None:
+    class Even(FilterRule):
+        def filter(self, row: int) -> int:
+            return row % 2
+
+    rule = rule_of(Even)
+    check_first_results(rule, "Even")
+    assert rule.filter(row=1) == 1

@@ -91,6 +91,7 @@ def test_utf_16_is_refused_with_a_suggestion(encoding: str, tmp_path: Path) -> N
         read_bytes(InputFile("dump.json", path))
 
 
-def test_a_url_is_no_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["http://localhost:6443", "localhost:6443"])
+def test_a_server_is_no_file(text: str) -> None:
     with pytest.raises(InputError, match="no such file or folder; try kubectl get -o yaml"):
         find_files(["http://localhost:6443"])

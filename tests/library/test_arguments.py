@@ -56,6 +56,19 @@ def two_nodes() -> Cluster:
         ),
         pytest.param(lambda it: it.unblock("big", shapes=["cpu=4"]), "shapes: expected nodes, got 'cpu=4'", id="shape"),
         pytest.param(
+            lambda it: it.unblock("big", shapes="cpu=4"), "shapes: expected a list of nodes, got 'cpu=4'", id="one text"
+        ),
+        pytest.param(
+            lambda it: it.unblock("big", shapes=make_node("n").obj()),
+            r"shapes: expected a list of nodes, got .*try \[make_node",
+            id="one node",
+        ),
+        pytest.param(
+            lambda it: Cluster(feature_gates="GangScheduling=true"),  # type: ignore[arg-type]
+            "feature_gates: expected a dict of names and bools, got 'GangScheduling=true'",
+            id="feature gates as text",
+        ),
+        pytest.param(
             lambda it: Cluster(feature_gates={"GangScheduling": "false"}),  # type: ignore[dict-item]
             "feature_gates GangScheduling: expected True or False, got 'false'",
             id="a feature gate as text",
@@ -64,6 +77,11 @@ def two_nodes() -> Cluster:
             lambda it: simulate(SimulationOptions(paths="dump.yaml")),
             r"SimulationOptions\(paths\): expected a list of paths, got str 'dump.yaml'; try paths=\['dump.yaml'\]",
             id="one path",
+        ),
+        pytest.param(
+            lambda it: simulate(SimulationOptions(paths=Path("dump.yaml"))),  # type: ignore[arg-type]
+            r"got PosixPath .*; try paths=\['dump.yaml'\]",
+            id="one path object",
         ),
         pytest.param(
             lambda it: Cluster(plugins=["Mine"]),  # type: ignore[list-item]

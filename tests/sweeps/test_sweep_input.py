@@ -24,7 +24,7 @@ def test_a_configuration_file_that_is_no_yaml_is_refused(folder: Path) -> None:
 
 def test_shapes_that_no_parameter_uses_are_refused(folder: Path) -> None:
     (folder / "sweep.yaml").write_text(SWEEP + "shapes: {big: {cpu: 8, memory: 32Gi}}\n")
-    want = "parameters, for the shapes: expected the parameter shape or nodes, got none; try shape: .big"
+    want = "shapes: no parameter uses them; try the parameter shape: .big"
     with pytest.raises(InputError, match=want):
         read_plan(folder / "sweep.yaml")
 

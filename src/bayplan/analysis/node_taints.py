@@ -14,7 +14,7 @@ from bayplan.objects.selectors import REJECTING_EFFECTS, compile_required_node_a
 CONDITION = "node.kubernetes.io/"
 """Prefix of taints that Kubernetes adds for a condition of the node, or for its cordon."""
 
-CONDITION_PREFIXES = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+CONDITION_PREFIXES = (CONDITION, "node.cloudprovider.kubernetes.io/")
 """Prefixes of taints that mark a node as unhealthy or not ready yet."""
 
 LEAVING_TAINTS = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption")

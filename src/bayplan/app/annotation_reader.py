@@ -79,7 +79,7 @@ class AnnotationReader:
         self._seen: dict[str, _Seen] = {}
         self._own: dict[str, deque[int]] = {}
         self._waiting: deque[_Update | str] = deque()  # A string is the uid of a deleted pod.
-        self._task = PodTask(self._next_job, self._fail, (InputError,), _log)
+        self._task = PodTask(self._next_job, self._fail, (InputError,), _log, "reading the annotations")
 
     @property
     def is_idle(self) -> bool:

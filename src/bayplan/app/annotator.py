@@ -53,7 +53,9 @@ class Annotator:
         self._reader = reader
         self._written: OrderedDict[str, int] = OrderedDict()
         self._waiting: OrderedDict[str, str] = OrderedDict()
-        self._task = PodTask(self._next_job, self._fail, (InputError, LookupError, PluginFailure), _log)
+        self._task = PodTask(
+            self._next_job, self._fail, (InputError, LookupError, PluginFailure), _log, "writing the annotations"
+        )
 
     def take(self, pod: Pod) -> None:
         """Queue a pod whose binding or status was written, if it has a new decision; call on the loop."""

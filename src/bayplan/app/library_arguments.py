@@ -76,27 +76,32 @@ def checked_mix(mix: object) -> str:
     return mix
 
 
-def checked_shapes(shapes: Iterable[object]) -> list[Node]:
+def checked_shapes(shapes: object) -> list[Node]:
     """Return the nodes that describe shapes.
 
     Raises:
-        InputError: a shape is not a node.
+        InputError: the argument is not a list of nodes.
     """
+    hint = "[make_node('large').capacity(cpu='8', memory='32Gi').obj()]"
+    if isinstance(shapes, str) or not isinstance(shapes, Iterable):
+        raise InputError("shapes", got=f"{shapes!r:.60}", wanted="a list of nodes", hint=hint)
     found = []
     for each in shapes:
         if not isinstance(each, Node):
-            hint = "make_node('large').capacity(cpu='8', memory='32Gi').obj()"
             raise InputError("shapes", got=f"{each!r:.60}", wanted="nodes", hint=hint)
         found.append(each)
     return found
 
 
-def checked_gates(gates: Mapping[str, object]) -> dict[str, bool]:
+def checked_gates(gates: object) -> dict[str, bool]:
     """Return the values of feature gates.
 
     Raises:
-        InputError: a value is not a bool; the text "false" would turn a gate on.
+        InputError: the argument is no mapping, or a value is not a bool; the text "false" would turn a gate on.
     """
+    if not isinstance(gates, Mapping):
+        wanted, hint = "a dict of names and bools", "{'DynamicResourceAllocation': False}"
+        raise InputError("feature_gates", got=f"{gates!r:.60}", wanted=wanted, hint=hint)
     found = {}
     for name, value in gates.items():
         if not isinstance(value, bool):

@@ -21,6 +21,7 @@ class PodTask:
         fail: the function to call with the key of a pod and its problem.
         expected: the exceptions that are not bugs; all others are logged with a traceback.
         log: the logger.
+        work: what is done with a pod, for the log.
     """
 
     def __init__(
@@ -29,11 +30,13 @@ class PodTask:
         fail: Callable[[str, str], None],
         expected: tuple[type[Exception], ...],
         log: logging.Logger,
+        work: str,
     ) -> None:
         self._next_job = next_job
         self._fail = fail
         self._expected = expected
         self._log = log
+        self._work = work
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -55,7 +58,7 @@ class PodTask:
                 except self._expected as problem:
                     self._fail(key, str(problem))
                 except Exception as problem:
-                    self._log.exception("annotations of %s", key)
+                    self._log.exception("%s of %s", self._work, key)
                     self._fail(key, f"{type(problem).__name__}: {problem}")
         finally:
             self._task = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
@@ -217,8 +218,8 @@ def check_options(options: object) -> None:
         shown = repr(options) if isinstance(options, str) else "..."
         got, hint = f"{type(options).__name__} {options!r:.60}", f"SimulationOptions(paths=[{shown}])"
         raise InputError("simulate(options)", got=got, wanted="SimulationOptions", hint=hint)
-    if isinstance(options.paths, str):
-        got, hint = f"str {options.paths!r:.60}", f"paths=[{options.paths!r}]"
+    if isinstance(options.paths, str | os.PathLike):
+        got, hint = f"{type(options.paths).__name__} {options.paths!r:.60}", f"paths=[{os.fspath(options.paths)!r}]"
         raise InputError("SimulationOptions(paths)", got=got, wanted="a list of paths", hint=hint)
 
 

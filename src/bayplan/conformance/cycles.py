@@ -293,10 +293,8 @@ class _Cycle:
             rows = evaluator.potential_nodes(diagnosis)
             if evaluator.why_not_eligible(self._pod, diagnosis) or not len(rows):
                 continue
-            names, found = (
-                plugin.handle.cluster.nodes.names,
-                evaluator.find_candidates(self._pod, self._state, rows, len(rows)),
-            )
+            names = plugin.handle.cluster.nodes.names
+            found = evaluator.find_candidates(self._pod, self._state, rows, len(rows))
             for number, row in enumerate(found.rows.tolist()):
                 answers[names[row] or ""] = {
                     "victims": [info.key for info in found.victims_at(number)],
@@ -325,26 +323,21 @@ class _Cycle:
 
     def _take_node(self) -> None:
         """Assume the pod on its node and run the Reserve plugins."""
-        answer, scheduler, profile, pod, cycle_state = (
-            self._answer,
-            self._scheduler,
-            self._profile,
-            self._pod,
-            self._state,
-        )
+        answer, scheduler, pod, cycle_state = self._answer, self._scheduler, self._pod, self._state
+        reservers = self._profile.reserve
         node_name = scheduler.state.nodes.names[self._result.row] or ""
         answer["chosen"] = node_name
         scheduler.assume(self._plan, pod, key_of(pod), self._result.row)
-        for reserver in profile.reserve:
+        for reserver in reservers:
             status = reserver.reserve(cycle_state, pod, node_name)
             if not status.ok:
                 answer["reserve"] = {"plugin": reserver.name, "code": status.code.text, "reasons": list(status.reasons)}
-                for other in reversed(profile.reserve):
+                for other in reversed(reservers):
                     other.unreserve(cycle_state, pod, node_name)
                 scheduler.forget(key_of(pod))
                 return
         reserved: dict[str, Json] = {}
-        for reserver in profile.reserve:
+        for reserver in reservers:
             for part, taken in reserver.reserved(cycle_state).items():
                 if taken:
                     reserved[part] = _plain(taken)

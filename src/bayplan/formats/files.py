@@ -5,6 +5,7 @@ import glob
 import gzip
 import io
 import os
+import re
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +21,10 @@ MANIFEST_SUFFIXES = (".yaml", ".yml", ".json", ".jsonl")
 """Suffixes of the files that are read from a folder, also with `.gz`. A file named by the user may have any name."""
 
 STANDARD_INPUT = "-"
+
+ADDRESS = re.compile(r"[\w.-]+:[0-9]{1,5}")
+"""A host and a port: the address of a server without its scheme."""
+
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -72,7 +77,7 @@ def find_files(paths: Sequence[str]) -> list[InputFile]:
                     continue
                 files.append(InputFile(match, Path(match), found=True))
         else:
-            is_url = text.startswith(("http://", "https://"))
+            is_url = text.startswith(("http://", "https://")) or ADDRESS.fullmatch(text)
             hint = "kubectl get -o yaml, for a dump of the server's objects" if is_url else _similar(path)
             raise InputError(f"{text}: no such file or folder", hint=hint)
     return files

@@ -25,7 +25,8 @@ def check_first_results(rule: Rule, plugin: str) -> None:
     """
     own = cast("dict[str, object] | None", getattr(rule, "__dict__", None))
     for method in METHODS:
-        if own is not None and isinstance(getattr(type(rule), method, None), FunctionType):
+        # A plugin may return the same rule again before enough results are checked.
+        if own is not None and method not in own and isinstance(getattr(type(rule), method, None), FunctionType):
             own[method] = _checked(rule, method, own, plugin)
 
 
@@ -33,9 +34,9 @@ def _checked(rule: Rule, method: str, own: dict[str, object], plugin: str) -> Ca
     function: Callable[..., object] = getattr(rule, method)
     left = rule.columns.count
 
-    def call(*arguments: object) -> object:
+    def call(*arguments: object, **named: object) -> object:
         nonlocal left
-        answer = function(*arguments)
+        answer = function(*arguments, **named)
         if not isinstance(answer, np.bool_):
             try:
                 index(answer)  # type: ignore[arg-type]

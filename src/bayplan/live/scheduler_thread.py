@@ -474,7 +474,10 @@ class SchedulerThread:
         return succeeded
 
     def _abandon_scheduler(self) -> None:
-        self._recovery.give_up() if self._remake is None else self._recovery.rest()
+        if self._remake is None:
+            self._recovery.give_up()
+        else:
+            self._recovery.rest()
 
     def _rebuild(self) -> None:
         """Rebuild the scheduler from the current objects, except those that broke it."""

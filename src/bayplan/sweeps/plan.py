@@ -127,8 +127,8 @@ def _check_shape_names(plan: SweepPlan, where: str) -> None:
         wanted, hint = "the resources of nodes by name", "shapes: {small: {cpu: 4, memory: 16Gi}}"
         raise InputError(f"shapes, for the parameter {given[0]}", where=where, got="none", wanted=wanted, hint=hint)
     if plan.shapes and not given:
-        wanted, hint = f"the parameter {SHAPE} or {NODES}", f"{SHAPE}: [{', '.join(plan.shapes)}]"
-        raise InputError("parameters, for the shapes", where=where, got="none", wanted=wanted, hint=hint)
+        hint = f"the parameter {SHAPE}: [{', '.join(plan.shapes)}]"
+        raise InputError("shapes: no parameter uses them", where=where, hint=hint)
     if given == [NODES] and len(plan.shapes) > 1:
         names = ", ".join(plan.shapes)
         raise InputError(f"parameter {SHAPE}", where=where, got="none", wanted=f"one of the shapes {names}")

@@ -1,7 +1,7 @@
 """Builders of typed objects for tests and notebooks: ``make_pod("web").req(cpu="2").label(app="web").obj()``.
 
 A builder assembles an ordinary manifest. Its method `obj` decodes the manifest like the loader, with defaults, so that
-the object is ready to be scheduled, and refuses values that kube-apiserver refuses, such as an unknown effect of a taint.
+the object is ready to be scheduled. It refuses unknown values of fields with fixed values, such as the effect of a taint.
 """
 
 from __future__ import annotations

@@ -58,9 +58,9 @@ def inflated(pods: Sequence[TimedPod], nodes: Iterable[Node], resource: str, loa
     if not total:
         names = sorted({name for each in pods for name in accounted_requests(each.pod).requests})
         expected = f"a resource that pods request ({', '.join(names) or 'none'})"
-        raise InputError("inflate of the workload: its resource", got=f"'{resource}'", wanted=expected)
+        raise InputError("$.inflate.resource of the workload", got=f"'{resource}'", wanted=expected)
     if not offered:
-        raise InputError(f"inflate of the workload: no node offers its resource {resource}")
+        raise InputError(f"$.inflate.resource of the workload: no node offers {resource}")
     if total > wanted:
         found, kept = 0, []
         for index in draw.permutation(len(pods)):

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import gc
+from types import ModuleType
+from weakref import WeakSet
+
 import pytest
 
-from bayplan.controllers import adoption
+from bayplan.controllers import adoption, daemon_set_state, stateful_set
 from bayplan.controllers.adoption import SeenObjects
+from bayplan.controllers.revisions import RevisionHistory
 from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.workloads import ReplicaSet
 from tests.apiserver.bridge.bridge_fixture import APPS, BridgeFixture, workload
+from tests.apiserver.client import Document
 
 
 def replica_set(uid: str) -> ReplicaSet:
@@ -48,3 +54,28 @@ def test_controllers_forget_deleted_objects(monkeypatch: pytest.MonkeyPatch) -> 
         fixture.delete(f"{APPS}/deployments/web-{number}")
     fixture.run(60)
     assert sum(map(len, memories)) == 0
+
+
+@pytest.mark.parametrize(("kind", "module"), [("StatefulSet", stateful_set), ("DaemonSet", daemon_set_state)])
+def test_controllers_forget_the_revisions_of_deleted_objects(
+    kind: str, module: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    histories: WeakSet[RevisionHistory] = WeakSet()
+
+    class RecordedHistory(RevisionHistory):
+        def __init__(self) -> None:
+            super().__init__()
+            histories.add(self)
+
+    monkeypatch.setattr(module, "RevisionHistory", RecordedHistory)
+    fixture, plural = BridgeFixture(nodes=1), f"{kind.lower()}s"
+    for number in range(3):
+        spec: Document = {} if kind == "DaemonSet" else {"replicas": 1}
+        fixture.post(f"{APPS}/{plural}", workload(kind, f"web-{number}", spec))
+        fixture.run()
+    assert len(histories) == 3
+    for number in range(3):
+        fixture.delete(f"{APPS}/{plural}/web-{number}")
+    fixture.run(60)
+    gc.collect()
+    assert len(histories) == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import BinaryIO
 
@@ -11,9 +10,7 @@ from bayplan.analysis.export import is_result
 from bayplan.app.sources.cluster_source import ClusterSource, SourceKind, SourceOptions
 from bayplan.base.counted_nouns import format_count
 from bayplan.base.errors import InputError
-
-_ADDRESS = re.compile(r"[\w.-]+:[0-9]{1,5}")
-"""A host and a port: the address of a server without its scheme."""
+from bayplan.formats.files import ADDRESS
 
 
 def source_kind(options: SourceOptions) -> SourceKind | None:
@@ -48,7 +45,7 @@ def source_kind(options: SourceOptions) -> SourceKind | None:
         if found:
             return kind
     for path in paths:
-        if _ADDRESS.fullmatch(path) and not os.path.lexists(path):
+        if ADDRESS.fullmatch(path) and not os.path.lexists(path):
             raise InputError(f"{path}: no such file or folder", hint=f"http://{path} for a Bayplan server")
     return None
 
