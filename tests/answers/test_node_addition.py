@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from bayplan.answers.answer_text import addition_text
+from bayplan.answers.dependent_pods import DependentPods
 from bayplan.answers.node_addition import nodes_to_add
 from bayplan.answers.node_groups import REGION, ZONE
 from bayplan.answers.node_removal import nodes_to_remove
 from bayplan.answers.node_shapes import parse_shape, shapes_of
+from bayplan.answers.pod_orders import order_note
 from bayplan.answers.prices import parse_prices, price_in
+from bayplan.answers.trial import Trial
 from bayplan.base.errors import InputError
+from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.node_prices import PRICE
+from bayplan.objects.pod import Pod
 from bayplan.testing import make_node, make_pod
 from bayplan.testing.object_builders import make_object
 from tests.answers.clusters import cluster_of, node, running, waiting
@@ -60,6 +67,102 @@ def test_all_pods_are_placed_in_several_orders(cpus: list[str], want: int) -> No
     answer = nodes_to_add(cluster_of(*FULL, *pods), [parse_shape("cpu=3,memory=8Gi")])
     assert (len(answer.nodes), answer.still_waiting) == (want, 0)
     assert answer.assumptions[-1].endswith("no more pods stay pending in 7 other orders of pods with equal priority")
+
+
+def constrained(*rows: tuple[str, str, str]) -> list[Pod]:
+    """Return pods: CPU, app, and "near" or "away" with the other app and the topology."""
+    pods = []
+    for number, (cpu, app, rule) in enumerate(rows):
+        made = make_pod(f"p{number}").req(cpu=cpu).label(app=app)
+        match rule.split():
+            case "near", other, topology:
+                made = made.pod_affinity({"app": other}, topology)
+            case "away", other, topology:
+                made = made.pod_anti_affinity({"app": other}, topology)
+        pods.append(made.obj())
+    return pods
+
+
+LIMITED = ("name=l,cpu=4,memory=8Gi,price=1,zone=a", "name=s,cpu=2,memory=4Gi,price=0.6,zone=b,most=3")
+
+
+def test_other_orders_leave_no_more_pods_pending_in_order_of_age() -> None:
+    rows = (
+        ("1100m", "z", ""),
+        ("500m", "z", "away y zone"),
+        ("600m", "z", ""),
+        ("700m", "y", ""),
+        ("1900m", "y", ""),
+        ("2400m", "x", "away y hostname"),
+        ("1900m", "x", ""),
+        ("2000m", "y", "away z zone"),
+        ("900m", "y", "away x zone"),
+    )
+    nodes = (node("n0", zone="a", cpu="2"), node("n1", zone="b"), node("n2", zone="a"))
+    answer = nodes_to_add(cluster_of(*nodes, *constrained(*rows)), [parse_shape(text) for text in LIMITED])
+    assert (answer.still_waiting, answer.price) == (1, 0.6)
+
+
+def test_no_order_leaves_more_pods_pending_on_a_cheaper_set() -> None:
+    rows = (("1800m", "z", ""), ("2100m", "x", "near y zone"), ("2400m", "y", "near y zone"))
+    nodes = (node("n0", zone="a", cpu="2"), node("n1", zone="b"))
+    answer = nodes_to_add(cluster_of(*nodes, *constrained(*rows)), [parse_shape(text) for text in LIMITED])
+    # With one node less, the order by age leaves 1 pod without a node, as before; another order leaves one more.
+    assert (answer.still_waiting, answer.price) == (1, 2)
+
+
+def test_chained_pods_are_scheduled_about_twice_per_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    placements, place = 0, Trial.place
+
+    def counting(trial: Trial, items: Iterable[KubernetesObject]) -> str:
+        nonlocal placements
+        placements += 1
+        return place(trial, items)
+
+    monkeypatch.setattr(Trial, "place", counting)
+    rows = [("1m", f"a{number}", f"near a{number - 1} hostname" if number else "") for number in range(40)]
+    answer = nodes_to_add(cluster_of(*FULL, *constrained(*reversed(rows))), [parse_shape(LARGE)])
+    assert (len(answer.nodes), answer.still_waiting) == (1, 0)
+    # All pods are scheduled 31 times, and each needs at most one retry.
+    assert placements < 31 * 2 * len(rows)
+
+
+def test_a_pod_is_retried_only_if_a_placed_pod_may_help_it() -> None:
+    rows = (("1", "x", "near y zone"), ("1", "y", ""), ("1", "y", "away x zone"))
+    pods = DependentPods(dict(enumerate(constrained(*rows))))
+    assert [sorted(pods.helped_by(kind)) for kind in range(3)] == [[], [0], [0]]
+    spread = make_pod("p").label(app="x").spread({"app": "x"}).obj()
+    assert DependentPods({0: spread}).helped_by(0) == {0}
+
+
+@pytest.mark.parametrize(
+    ("more", "want"),
+    [
+        pytest.param([0], "priority and then by age", id="one possible order"),
+        pytest.param([0, 0], "no more pods stay pending in 1 other order of pods with equal priority", id="one other"),
+        pytest.param(
+            [0, 0, 1],
+            "in 1 of 2 other orders of pods with equal priority, up to 1 more pod stays pending",
+            id="one more pod",
+        ),
+        pytest.param(
+            [0, 3, 1],
+            "in 2 of 2 other orders of pods with equal priority, up to 3 more pods stay pending",
+            id="several more pods",
+        ),
+    ],
+)
+def test_the_note_states_in_which_orders_the_answer_holds(more: list[int], want: str) -> None:
+    assert order_note(more).endswith(want)
+
+
+def test_only_different_orders_count() -> None:
+    pods = [make_pod(f"p{number}").req(cpu="1").priority(number).obj() for number in range(2)]
+    answer = nodes_to_add(cluster_of(*FULL, *pods), [parse_shape(SMALL)])
+    assert answer.assumptions[-1].endswith("by priority and then by age")
+    equal = [waiting("p0"), waiting("p1")]
+    answer = nodes_to_add(cluster_of(*FULL, *equal), [parse_shape(SMALL)])
+    assert answer.assumptions[-1].endswith("in 1 other order of pods with equal priority")
 
 
 def test_a_pod_that_needs_a_later_pod_is_retried_at_once() -> None:

@@ -9,10 +9,8 @@ answer is the result of scheduling everything on the final set in the first of t
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
-from operator import or_
 
 import msgspec
 import numpy as np
@@ -22,15 +20,16 @@ from bayplan.analysis.rows import Rows
 from bayplan.answers.bounds import addition_bound, packed_addition_bound
 from bayplan.answers.copies import Template, replacement
 from bayplan.answers.daemon_pods import daemon_models
+from bayplan.answers.dependent_pods import DependentPods
 from bayplan.answers.node_groups import ZONE
 from bayplan.answers.node_sets import Outcome, cheaper_sets
 from bayplan.answers.node_shapes import NodeShape, place_labels
+from bayplan.answers.pod_orders import largest_first, order_note, possible_orders
 from bayplan.answers.question_cluster import QuestionCluster
-from bayplan.answers.trial import Trial, depends_on_pods
+from bayplan.answers.trial import Trial
 from bayplan.answers.workloads import find_workload
 from bayplan.base.counted_nouns import format_count, is_or_are
 from bayplan.base.errors import InputError
-from bayplan.base.random_streams import RandomStreams
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
@@ -48,11 +47,8 @@ MAX_TRIES = 300
 MAX_TRIED_PODS = 20_000
 """Maximum number of pods to schedule when improving an answer: a few seconds."""
 
-MAX_ORDERS, MIN_ORDERS, MAX_ORDERED_PODS = 8, 2, 10_000
-"""Maximum and minimum number of orders in which a set has to hold, and the number of pods to schedule for them in between."""
-
-BY_AGE, BY_SIZE = 0, 1
-"""The numbers of two of the orders; see `_Addition._possible_orders`."""
+BY_AGE = 0
+"""The number of the order by priority and age; see `possible_orders`."""
 
 MAX_IMPROVED = 60
 """Maximum number of nodes of an answer to improve; each attempt to improve it schedules all waiting pods again."""
@@ -175,8 +171,9 @@ class _Addition:
         self._alike = [numbers.setdefault(_equality_key(items), len(numbers)) for items in self._items]
         self._place_of = {items[-1].key: number for number, items in enumerate(self._items)}
         self._pods = [pod for items in self._items if isinstance(pod := items[-1], Pod)]
-        self._orders = self._possible_orders()
-        self._dependent = frozenset(pod.key for pod in self._pods if depends_on_pods(pod))
+        self._orders = possible_orders(self._pods, cluster.state, cluster.seed)
+        self._by_size = self._orders.index(largest_first(self._pods, cluster.state))
+        self._dependents = DependentPods(dict(zip(self._alike, self._pods, strict=True)))
         self._is_zonal = any(_looks_at_zones(items) for items in self._items)
         self._messages: dict[str, str] = {}
 
@@ -190,45 +187,34 @@ class _Addition:
                 self._add_until_placed([s for s in self._shapes if _family(s) == family]) for family in families
             ]
         best = min(outcomes, key=lambda found: (len(found.left), found.price))
-        best = self._add_until_placed(self._shapes, best.shapes, range(len(self._orders)))
+        robust = self._add_until_placed(self._shapes, best.shapes, range(len(self._orders)))
+        if len(robust.left) <= len(best.left):
+            best = robust
         if len(best.shapes) <= MAX_IMPROVED:
             best = self._improve(best)
         return self._answer(best)
 
-    def _possible_orders(self) -> list[list[str]]:
-        """Return orders in which kube-scheduler may schedule the pods: by priority and age, as in its queue, and others.
-
-        The others are also by priority. Within a priority, the second has the largest pods first, because they are the
-        hardest to place; the rest are random.
-        """
-        pods, state = self._pods, self._cluster.state
-        count = min(MAX_ORDERS, max(MIN_ORDERS, MAX_ORDERED_PODS // max(len(pods), 1)))
-        draw = RandomStreams(self._cluster.seed).stream("questions.orders")
-        orders = [pods, sorted(pods, key=lambda pod: -state.footprint(pod).largest)]
-        orders += [draw.sample(pods, len(pods)) for _ in range(count - len(orders))]
-        return [[pod.key for pod in sorted(order, key=lambda pod: -(pod.spec.priority or 0))] for order in orders]
-
     def _add_until_placed(
-        self, shapes: Sequence[NodeShape], begun: Sequence[NodeShape] = (), orders: Iterable[int] = (BY_AGE,)
+        self, shapes: Sequence[NodeShape], begun: Sequence[NodeShape] = (), orders: Sequence[int] = (BY_AGE,)
     ) -> Outcome:
         """Add nodes of some shapes until all pods that fit any shape are placed in some orders.
 
         Return the outcome of scheduling all pods in the first order. `begun`: the nodes added so far.
         """
-        chosen, unplaceable = self._grow(begun, shapes, BY_SIZE)
+        chosen, unplaceable = self._grow(begun, shapes, self._by_size)
         limit = self._kinds(unplaceable)
         for _ in range(MAX_ROUNDS):
             # If all nodes exist from the beginning, pods may choose other nodes and leave less room for later pods.
-            failing = self._failing_order(chosen, limit, orders)
+            failing = self._failing_order(chosen, dict.fromkeys(orders, limit))
             if failing is None:
                 break
             chosen, unplaceable = self._grow(chosen, shapes, failing)
             limit |= self._kinds(unplaceable)
         return self._schedule(chosen, BY_AGE)
 
-    def _failing_order(self, chosen: Sequence[NodeShape], limit: Counter[int], orders: Iterable[int]) -> int | None:
-        """Return the first order in which a set leaves other pods without a node than in `limit`; None if there is none."""
-        return next((order for order in orders if not self._left_kinds(chosen, order) <= limit), None)
+    def _failing_order(self, chosen: Sequence[NodeShape], limits: Mapping[int, Counter[int]]) -> int | None:
+        """Return the first order in which a set leaves other pods without a node than its limit; None if there is none."""
+        return next((order for order, limit in limits.items() if not self._left_kinds(chosen, order) <= limit), None)
 
     def _left_kinds(self, chosen: Sequence[NodeShape], order: int) -> Counter[int]:
         """Return the number of pods of each kind that a set leaves without a node in an order."""
@@ -333,24 +319,35 @@ class _Addition:
     def _place(self, trial: Trial, keys: Sequence[str], *, is_final: bool = False) -> list[str]:
         """Schedule pods one by one, and return those without a node.
 
-        Skip pods that are identical to one without a node. Retry pods that may depend on pods that were placed: at the
-        end, or if `is_final`, at once when the placement of another pod moves them to the active queue.
+        Skip pods that are identical to one without a node. When the placement of a pod may help such pods, retry them: at
+        the end, or if `is_final`, at once, as kube-scheduler does.
         """
-        left, unplaceable = [], set[int]()
-        for key in keys:
-            place = self._place_of[key]
-            stays_queued = is_final and key in self._dependent
-            if self._alike[place] in unplaceable or not trial.place(self._items[place]):
-                left.append(key)
-                if not stays_queued:
-                    unplaceable.add(self._alike[place])
-                    self._give_up(trial, key)
-        left = [key for key in left if not trial.node_of(key)]
-        for key in left:
-            self._give_up(trial, key)
-        if left and len(left) < len(keys) and not self._dependent.isdisjoint(left):
-            return self._place(trial, left, is_final=is_final)
-        return left
+        left, failed, needing = dict[str, None](), set[int](), set[int]()
+        ready = deque(keys)
+        while ready:
+            key = ready.popleft()
+            place, kind = self._place_of[key], self._alike[self._place_of[key]]
+            if trial.node_of(key):
+                continue
+            if kind in failed:
+                left[key] = None
+            elif trial.place(self._items[place]):
+                left.pop(key, None)
+                if helped := needing.intersection(self._dependents.helped_by(kind)):
+                    needing -= helped
+                    failed -= helped
+                    retried = [other for other in left if self._alike[self._place_of[other]] in helped]
+                    if is_final:
+                        ready.extendleft(reversed(retried))
+                    else:
+                        ready += retried
+            else:
+                left[key] = None
+                failed.add(kind)
+                if self._dependents.needs_others(trial, key):
+                    needing.add(kind)
+                self._give_up(trial, key)
+        return [*left]
 
     def _give_up(self, trial: Trial, key: str) -> None:
         """Remove a pod without a node, and store the message of its last attempt."""
@@ -374,8 +371,8 @@ class _Addition:
 
     def _improve(self, best: Outcome) -> Outcome:
         """Remove nodes, and replace them by cheaper ones, as long as no more pods wait in any order."""
-        orders = range(len(self._orders))
-        limit = reduce(or_, (self._left_kinds(best.shapes, order) for order in orders))
+        others = range(BY_AGE + 1, len(self._orders))
+        limits = {order: self._left_kinds(best.shapes, order) for order in others}
         tries_left = min(MAX_TRIES, MAX_TRIED_PODS // max(len(self._items), 1))
         while tries_left > 0:
             better: Outcome | None = None
@@ -383,8 +380,8 @@ class _Addition:
                 tries_left -= 1
                 found = self._schedule(shapes, BY_AGE)
                 if self._kinds(found.left) <= self._kinds(best.left):
-                    tries_left -= len(orders) - 1
-                    if self._failing_order(shapes, limit, orders[1:]) is None:
+                    tries_left -= len(others)
+                    if self._failing_order(shapes, limits) is None:
                         better = found
                 if better is not None or tries_left <= 0:
                     break
@@ -454,14 +451,9 @@ class _Addition:
         return found
 
     def _order_note(self, best: Outcome) -> str:
-        """Return in which orders of the pods the answer holds."""
+        """Return in which orders of the pods the answer holds; see `order_note`."""
         more = [self._left_kinds(best.shapes, order).total() - len(best.left) for order in range(len(self._orders))]
-        start = "all new nodes are ready before the pods are scheduled, by priority and then by age"
-        if max(more) <= 0:
-            return f"{start}; no more pods stay pending in {len(more) - 1} other orders of pods with equal priority"
-        worse = sum(count > 0 for count in more)
-        pods = f"{format_count(max(more), 'more pod')} {'stays' if max(more) == 1 else 'stay'} pending"
-        return f"{start}; in {worse} of {len(more) - 1} other orders of pods with equal priority, up to {pods}"
+        return order_note(more)
 
     def _missing_resources(self) -> list[str]:
         """Return the resources that a pod requests and no shape offers, sorted by name."""
