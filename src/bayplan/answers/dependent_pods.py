@@ -1,10 +1,10 @@
-"""Waiting pods that may fit only once other pods have their nodes: which pods the placement of another one may help."""
+"""Pending pods that may fit only after certain pods were placed, and which placements may help them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bayplan.answers.trial import Trial
+from bayplan.answers.trial import Trial, helper_selectors
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import Selector, SelectorError, compile_label_selector
 
@@ -51,14 +51,8 @@ class DependentPods:
 
 def _selectors(pod: Pod) -> list[Selector]:
     """Return the selectors of the pods whose placement may help a pod. Selectors that can't be read match nothing."""
-    affinity = pod.spec.affinity
-    near = affinity.pod_affinity if affinity is not None else None
-    terms = near.required_during_scheduling_ignored_during_execution if near is not None else ()
-    spread = pod.spec.topology_spread_constraints
-    found = [term.label_selector for term in terms]
-    found += [each.label_selector for each in spread if each.when_unsatisfiable == "DoNotSchedule"]
     selectors = []
-    for selector in found:
+    for selector in helper_selectors(pod):
         try:
             selectors.append(compile_label_selector(selector))
         except SelectorError:

@@ -20,7 +20,7 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.noted_calls import noting_pod
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import Status
-from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.meta import KubernetesObject, LabelSelector
 from bayplan.objects.pod import Pod
 from bayplan.state.object_catalog import ObjectCatalog
 
@@ -322,7 +322,7 @@ class Trial(InstantHost):
             return TrialResult(placed=placed, displaced=moved, victims=victims, ended=[*self.ended][ended:])
 
     def _retry(self, pods: Sequence[Pod], *, preempts: bool) -> None:
-        """Schedule again the pods that need others near them or evenly spread, as long as this places any.
+        """Schedule again the pods that need other pods nearby or an even spread, as long as this places any.
 
         As bindings stay unfinished (see `InstantHost.undone`), no event retries them when another pod gets its node.
         """
@@ -419,7 +419,14 @@ class Trial(InstantHost):
 
 def depends_on_pods(pod: Pod) -> bool:
     """Return whether a pod may fit on a node only after other pods have got theirs."""
+    return bool(helper_selectors(pod))
+
+
+def helper_selectors(pod: Pod) -> list[LabelSelector | None]:
+    """Return the selectors of the pods whose placement may help a pod: of its required affinity and hard spreading."""
     affinity = pod.spec.affinity
     near = affinity.pod_affinity if affinity is not None else None
-    is_spread = any(each.when_unsatisfiable == "DoNotSchedule" for each in pod.spec.topology_spread_constraints)
-    return is_spread or (near is not None and bool(near.required_during_scheduling_ignored_during_execution))
+    terms = near.required_during_scheduling_ignored_during_execution if near is not None else ()
+    found = [term.label_selector for term in terms]
+    spread = pod.spec.topology_spread_constraints
+    return found + [each.label_selector for each in spread if each.when_unsatisfiable == "DoNotSchedule"]
