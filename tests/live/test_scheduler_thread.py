@@ -15,7 +15,7 @@ from bayplan.cluster.store import ADDED, ChangeEvent
 from bayplan.engine.actions import Action, Bind, CycleReport
 from bayplan.engine.records import Outcome
 from bayplan.engine.scheduler import Scheduler
-from bayplan.live import scheduler_thread
+from bayplan.live import engine_status, scheduler_replacement, scheduler_thread
 from bayplan.live.decision_store import DecisionStore
 from bayplan.live.engine_recovery import EngineRecovery
 from bayplan.live.scheduler_thread import SchedulerThread
@@ -66,31 +66,6 @@ def test_a_step_can_be_cancelled_before_it_runs() -> None:
     assert cluster.host.step_decision().result(30) is False
     cluster.host.stop()
     assert not cluster.host.status().engine_failures
-
-
-def test_a_clock_resumed_during_a_turn_wakes_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = small_cluster()
-    host, turn = cluster.host, cluster.host.run_slice
-    turned = threading.Event()
-
-    def slow_turn() -> bool:
-        more = turn()
-        if not more and not turned.is_set():
-            # The clock is resumed after the engine has read it and before the engine sleeps.
-            cluster.clock.resume()
-            turned.set()
-        return more
-
-    cluster.add(small_pod("p"))
-    monkeypatch.setattr(host, "_seconds_of_rest", lambda: None)
-    monkeypatch.setattr(host, "run_slice", slow_turn)
-    host.start()
-    assert turned.wait(30)
-    end = time.monotonic() + 30
-    while not cluster.actions and time.monotonic() < end:
-        time.sleep(0.005)
-    host.stop()
-    assert [action.pod.metadata.name for action in cluster.actions if isinstance(action, Bind)] == ["p"]
 
 
 def test_a_time_step_advances_to_the_next_timer() -> None:
@@ -379,8 +354,32 @@ class TestThreads:
         assert host.call(lambda scheduler: 7, timeout=30) == 7
         host.stop()
 
+    def test_resuming_the_clock_wakes_the_engine(self) -> None:
+        cluster = small_cluster()
+        host = cluster.host
+        cluster.clock.jump(cluster.clock.now_ns() + 1)
+        host.start()
+        cluster.add(small_pod("p"))
+        self.until(lambda: host.status().queue.get("active") == 1)
+        cluster.clock.resume()
+        self.until(lambda: any(isinstance(action, Bind) for action in cluster.actions))
+        host.stop()
+
+    def test_the_status_is_published_at_intervals(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        cluster = small_cluster()
+        host = self.started(cluster)
+        self.until(lambda: host.status().now_ns > 0)
+        monkeypatch.setattr(engine_status, "PUBLISH_SECONDS", 60.0)
+        cluster.add(small_pod("p"))
+        self.until(lambda: any(isinstance(action, Bind) for action in cluster.actions))
+        assert host.status().decisions == 0
+        monkeypatch.undo()
+        # The thread wakes to publish what it has done.
+        self.until(lambda: host.status().decisions == 1)
+        host.stop()
+
     def test_replace_waits_for_pending_bindings(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(scheduler_thread, "DRAIN_SECONDS", 30.0)
+        monkeypatch.setattr(scheduler_replacement, "DRAIN_SECONDS", 30.0)
         cluster = small_cluster()
         host = self.started(cluster)
         cluster.add(small_pod("p"))

@@ -6,8 +6,6 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
-from typing import NamedTuple
 
 from bayplan.base.clock import Clock
 from bayplan.engine.actions import Action
@@ -85,22 +83,6 @@ class EngineRecovery:
     def seconds_left(self) -> float:
         """Return the rest of the pause in seconds."""
         return max(self._until - time.monotonic(), 0.0)
-
-
-class Successor(NamedTuple):
-    """A scheduler that replaces the current one.
-
-    Attributes:
-        scheduler: the new scheduler, for an empty cluster.
-        make: creates it again after a failure.
-        deadline: the monotonic time at which it starts even if bindings are pending.
-        done: completed when it runs.
-    """
-
-    scheduler: Scheduler
-    make: Callable[[], Scheduler]
-    deadline: float
-    done: Future[None]
 
 
 def prepare(scheduler: Scheduler) -> None:

@@ -5,15 +5,21 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
+from bayplan.base.clock import Clock
 from bayplan.engine.actions import CycleReport, Evict
 from bayplan.engine.records import Outcome
 from bayplan.engine.scheduler import Scheduler
-from bayplan.live.plugin_runner import PluginIncident, RunningCall
+from bayplan.live.plugin_runner import PluginIncident, PluginRunner, RunningCall
+
+if TYPE_CHECKING:
+    from bayplan.live.engine_recovery import EngineRecovery
 
 CYCLE_WINDOW = 1024
 WINDOW_SECONDS = 5.0
+PUBLISH_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,39 +135,75 @@ class CycleMeter:
         return found[len(found) // 2] * 1e3, found[min(len(found) * 99 // 100, len(found) - 1)] * 1e3
 
 
-def status_of(
-    scheduler: Scheduler,
-    meter: CycleMeter,
-    *,
-    now_ns: int,
-    generation: int,
-    paused: bool,
-    engine_failures: Sequence[EngineFailure],
-    broken: bool,
-) -> EngineStatus:
-    """Return the figures of a scheduler. Called by the thread that runs it."""
-    p50_ms, p99_ms = meter.percentiles_ms()
-    outcomes = meter.outcomes
-    return EngineStatus(
-        now_ns=now_ns,
-        generation=generation,
-        decisions=meter.decisions,
-        scheduled=outcomes[Outcome.SCHEDULED],
-        unschedulable=outcomes[Outcome.UNSCHEDULABLE],
-        errors=outcomes[Outcome.ERROR],
-        skipped=outcomes[Outcome.SKIPPED],
-        decisions_per_second=meter.per_second(),
-        p50_ms=p50_ms,
-        p99_ms=p99_ms,
-        paused=paused,
-        queue=scheduler.queue.pending_counts(),
-        assumed=len(scheduler.assumed),
-        pending_bindings=len(scheduler.bindings.pending),
-        waiting_for_permit=len(scheduler.waiting_pods),
-        preemptions=meter.preemptions,
-        evictions=meter.evictions,
-        binding_failures=meter.binding_failures,
-        next_retry_ns=scheduler.next_wakeup_ns(now_ns),
-        engine_failures=tuple(engine_failures),
-        broken=broken,
-    )
+class StatusPublisher:
+    """Publishes the status of an engine for readers on other threads.
+
+    Args:
+        clock: the engine's clock.
+        runner: the runner of the custom plugins, or None.
+
+    Attributes:
+        meter: the counts of cycles.
+        busy_since_ns: see `EngineStatus`.
+        is_current: whether the engine has done nothing since the last status.
+    """
+
+    def __init__(self, clock: Clock, runner: PluginRunner | None) -> None:
+        self.meter = CycleMeter()
+        self.busy_since_ns: int | None = None
+        self.is_current = False
+        self._clock = clock
+        self._runner = runner
+        self._published_at = 0.0
+        self._status = EngineStatus(paused=clock.paused)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the last status is older than `PUBLISH_SECONDS`."""
+        return time.monotonic() - self._published_at > PUBLISH_SECONDS
+
+    def publish(self, scheduler: Scheduler, recovery: EngineRecovery, generation: int) -> None:
+        """Publish the figures of a scheduler. Called by the thread that runs it."""
+        self._published_at, self.is_current = time.monotonic(), True
+        now_ns, meter = self._clock.now_ns(), self.meter
+        p50_ms, p99_ms = meter.percentiles_ms()
+        outcomes = meter.outcomes
+        self._status = EngineStatus(
+            now_ns=now_ns,
+            generation=generation,
+            decisions=meter.decisions,
+            scheduled=outcomes[Outcome.SCHEDULED],
+            unschedulable=outcomes[Outcome.UNSCHEDULABLE],
+            errors=outcomes[Outcome.ERROR],
+            skipped=outcomes[Outcome.SKIPPED],
+            decisions_per_second=meter.per_second(),
+            p50_ms=p50_ms,
+            p99_ms=p99_ms,
+            queue=scheduler.queue.pending_counts(),
+            assumed=len(scheduler.assumed),
+            pending_bindings=len(scheduler.bindings.pending),
+            waiting_for_permit=len(scheduler.waiting_pods),
+            preemptions=meter.preemptions,
+            evictions=meter.evictions,
+            binding_failures=meter.binding_failures,
+            next_retry_ns=scheduler.next_wakeup_ns(now_ns),
+            engine_failures=tuple(recovery.failures),
+            broken=recovery.is_broken,
+        )
+
+    def status(self) -> EngineStatus:
+        """Return the last published status, with the current state of the clock and the plugins. Never blocks."""
+        runner = self._runner
+        return replace(
+            self._status,
+            paused=self._clock.paused,
+            busy_since_ns=self.busy_since_ns,
+            running_plugin=None if runner is None else runner.running(),
+            plugin_failures=() if runner is None else runner.incidents(),
+            plugin_failure_counts={} if runner is None else dict(runner.failures),
+        )
+
+    def running_call(self) -> str:
+        """Return the end of an error message that names the plugin that the engine waits for; "" if there is none."""
+        running = None if self._runner is None else self._runner.running()
+        return "" if running is None else f"; it waits for {running.point} of plugin {running.plugin}"

@@ -9,11 +9,8 @@ current objects. Without a thread (if `start` is not called), every call does it
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
-from threading import Condition, Thread, current_thread
 from typing import TypeVar
 
 from bayplan.base.clock import Clock
@@ -23,12 +20,14 @@ from bayplan.engine.actions import Action, Bind, CycleReport
 from bayplan.engine.scheduler import Scheduler
 from bayplan.live.decision_store import DecisionStore
 from bayplan.live.engine_calls import EngineCalls
-from bayplan.live.engine_recovery import EngineRecovery, Successor, prepare, quarantine_unfinished_cycle, refill
-from bayplan.live.engine_status import CycleMeter, EngineStatus, status_of
+from bayplan.live.engine_recovery import EngineRecovery, prepare, quarantine_unfinished_cycle, refill
+from bayplan.live.engine_status import PUBLISH_SECONDS, EngineStatus, StatusPublisher
+from bayplan.live.job_thread import JobThread
 from bayplan.live.object_mirror import Change, ObjectMirror
 from bayplan.live.pending_bindings import PendingBindings
 from bayplan.live.plugin_runner import PluginRunner
 from bayplan.live.quarantine import Quarantine
+from bayplan.live.scheduler_replacement import SchedulerReplacement
 from bayplan.live.scheduling_steps import SchedulingSteps
 from bayplan.objects.pod import Pod
 
@@ -37,10 +36,6 @@ T = TypeVar("T")
 SLICE_CYCLES = 64
 SLICE_SECONDS = 0.005
 """The maximum time and number of cycles between two checks of the inbox."""
-
-PUBLISH_SECONDS = 0.05
-DRAIN_SECONDS = 2.0
-"""The time that a replaced scheduler waits for the outcomes of its last bindings."""
 
 CALL_TIMEOUT_S = 5.0
 
@@ -77,59 +72,36 @@ class SchedulerThread:
         self._scheduler = scheduler
         prepare(scheduler)
         self._on_actions = on_actions
-        self._remake = remake
         self._runner = runner
         self._mirror = ObjectMirror()
         self._quarantine = Quarantine()
-        self._meter = CycleMeter()
         self._bindings = PendingBindings()
         self._actions: list[Action] = []
-        self._inbox: deque[Callable[[], None]] = deque()
-        self._wake = Condition()
-        self._is_woken = False
-        self._thread: Thread | None = None
-        self._stopping = False
-        self._successor: Successor | None = None
-        self._replacing: list[Future[None]] = []
         self._steps = SchedulingSteps()
-        self._busy_since_ns: int | None = None
         # `next_wakeup_ns` skips instants before its argument, so the due time of the timers is computed in advance.
         self._timer_ns: int | None = None
         self._recovery = EngineRecovery(clock)
-        self._published_at, self._is_published = 0.0, False
-        self._status = EngineStatus(paused=clock.paused)
-        clock.on_change(self._notify)
+        self._replacement = SchedulerReplacement(remake)
+        self._publisher = StatusPublisher(clock, runner)
+        self._worker = JobThread(self.run_slice, self._seconds_of_rest)
+        clock.on_change(self._worker.notify)
 
     # --- the thread ---------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Start the thread."""
-        self._thread = Thread(target=self._run, name="bayplan-engine", daemon=True)
-        self._thread.start()
+        self._worker.start("bayplan-engine")
 
     def stop(self, deadline_seconds: float = 5.0) -> None:
         """Stop the thread; a cycle that takes longer than the deadline is abandoned."""
-        self._stopping = True
-        self._notify()
-        if self._thread is not None and self._thread is not current_thread():
-            self._thread.join(deadline_seconds)
+        self._worker.stop(deadline_seconds)
         self._steps.cancel()
         if self._runner is not None:
             self._runner.close()
 
-    def _run(self) -> None:
-        while True:
-            # Reset this before the check and the turn: a change during them (of the clock, too) requires another turn.
-            self._is_woken = False
-            if self._stopping:
-                return
-            if not self.run_slice():
-                with self._wake:
-                    self._wake.wait_for(lambda: self._is_woken, self._seconds_of_rest())
-
     def _seconds_of_rest(self) -> float | None:
         """Return how long to sleep unless woken; None for no limit."""
-        seconds = None if self._is_published and self._successor is None else PUBLISH_SECONDS
+        seconds = None if self._publisher.is_current and not self._replacement.is_requested else PUBLISH_SECONDS
         if self._recovery.is_resting:
             due: float | None = self._recovery.seconds_left()
         else:
@@ -138,20 +110,11 @@ class SchedulerThread:
             due = None if wakeup_ns is None else self.clock.real_seconds_until(wakeup_ns)
         return min((each for each in (seconds, due) if each is not None), default=None)
 
-    def _notify(self) -> None:
-        with self._wake:
-            self._is_woken = True
-            self._wake.notify_all()
-
-    def _put(self, job: Callable[[], None]) -> None:
-        self._inbox.append(job)
-        self._notify()
-
     # --- requests from any thread -------------------------------------------------------------------------------------
 
     def post(self, changes: Sequence[Change]) -> None:
         """Queue changes of the cluster; the engine's thread processes them in order."""
-        self._put(lambda: self._apply_changes(changes))
+        self._worker.put(lambda: self._apply_changes(changes))
 
     def binding_failed(
         self,
@@ -169,19 +132,19 @@ class SchedulerThread:
 
         def job() -> None:
             if generation is None or generation == self.generation:
-                self._meter.binding_failures += 1
+                self._publisher.meter.binding_failures += 1
                 self._actions += self._scheduler.binding_failed(
                     pod, message, self.clock.now_ns(), plugin=plugin, point=point
                 )
 
-        self._put(job)
+        self._worker.put(job)
 
     def binding_written(self, pod: Pod, *, generation: int | None = None) -> None:
         """Report that the API has accepted a binding, in case the watch never confirms it; see `binding_failed`."""
         if generation is None or generation == self.generation:
             self._bindings.note(pod)
             if self._mirror.pod(pod.key) is None:
-                self._notify()
+                self._worker.notify()
 
     def preemption_failed(self, pod: Pod, *, generation: int | None = None) -> None:
         """Report that an eviction for a pod was refused; see `Scheduler.preemption_failed` and `binding_failed`."""
@@ -190,7 +153,7 @@ class SchedulerThread:
             if generation is None or generation == self.generation:
                 self._scheduler.preemption_failed(pod, self.clock.now_ns())
 
-        self._put(job)
+        self._worker.put(job)
 
     def submit(self, question: Callable[[Scheduler], T]) -> Future[T]:
         """Call a function with the scheduler between two cycles; it must be fast and free of side effects."""
@@ -203,10 +166,10 @@ class SchedulerThread:
                 except Exception as problem:
                     future.set_exception(problem)
 
-        if self._is_alone():
+        if self._worker.is_caller:
             job()
         else:
-            self._put(job)
+            self._worker.put(job)
         return future
 
     def call(self, question: Callable[[Scheduler], T], timeout: float = CALL_TIMEOUT_S) -> T:
@@ -220,7 +183,9 @@ class SchedulerThread:
             return future.result(timeout)
         except TimeoutError:
             future.cancel()
-            raise EngineBusy(f"the scheduler did not respond within {timeout:g} s{self._running_call()}") from None
+            raise EngineBusy(
+                f"the scheduler did not respond within {timeout:g} s{self._publisher.running_call()}"
+            ) from None
 
     def replace(self, make: Callable[[], Scheduler], *, timeout: float = 60.0) -> None:
         """Replace the scheduler; all pending pods are retried, and the records continue.
@@ -238,14 +203,9 @@ class SchedulerThread:
         successor = make()
         future: Future[None] = Future()
 
-        def job() -> None:
-            if self._successor is not None:
-                self._successor.done.set_result(None)  # The last replacement wins.
-            self._successor = Successor(successor, make, time.monotonic() + DRAIN_SECONDS, future)
-
         begin = time.monotonic()
-        self._put(job)
-        if self._is_alone():
+        self._worker.put(lambda: self._replacement.request(successor, make, future))
+        if self._worker.is_caller:
             self.run_slice()
             if not future.done():
                 self.run_slice()  # The object that broke the successor is in quarantine now.
@@ -254,7 +214,9 @@ class SchedulerThread:
             future.result(timeout)
         except TimeoutError:
             waited = time.monotonic() - begin
-            raise EngineBusy(f"the scheduler was not replaced within {waited:.3g} s{self._running_call()}") from None
+            raise EngineBusy(
+                f"the scheduler was not replaced within {waited:.3g} s{self._publisher.running_call()}"
+            ) from None
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
@@ -262,8 +224,8 @@ class SchedulerThread:
         """Schedule the next pod although the clock is paused; the result is True if a pod was ready."""
         future: Future[bool] = Future()
         self._steps.instant_ns = -1
-        self._put(lambda: self._steps.add(future))
-        if self._is_alone():
+        self._worker.put(lambda: self._steps.add(future))
+        if self._worker.is_caller:
             self.run_slice()
         return future
 
@@ -273,8 +235,8 @@ class SchedulerThread:
         To advance to the next instant at which something is due, set the clock first (`next_instant_of`).
         """
         self._steps.instant_ns = self.clock.now_ns()
-        self._notify()
-        if self._is_alone():
+        self._worker.notify()
+        if self._worker.is_caller:
             while self.run_slice():
                 pass
 
@@ -284,12 +246,12 @@ class SchedulerThread:
 
     def has_work(self, scheduler: Scheduler) -> bool:
         """Return whether the host has work at the current time. Call it with `call`."""
-        return bool(self._inbox or self._actions or self._steps.is_pending) or (
+        return bool(self._worker.has_jobs or self._actions or self._steps.is_pending) or (
             scheduler.queue.has_next and self._may_schedule(self.clock.now_ns())
         )
 
     def _may_schedule(self, now_ns: int) -> bool:
-        if self._successor is not None or self._bindings.check_backlog(self._scheduler):
+        if self._replacement.is_requested or self._bindings.check_backlog(self._scheduler):
             return False
         return not self.clock.paused or self._steps.allows(now_ns)
 
@@ -297,38 +259,13 @@ class SchedulerThread:
 
     def status(self) -> EngineStatus:
         """Return the last published status. Never blocks."""
-        runner = self._runner
-        return replace(
-            self._status,
-            paused=self.clock.paused,
-            busy_since_ns=self._busy_since_ns,
-            running_plugin=None if runner is None else runner.running(),
-            plugin_failures=() if runner is None else runner.incidents(),
-            plugin_failure_counts={} if runner is None else dict(runner.failures),
-        )
+        return self._publisher.status()
 
     def _publish(self) -> None:
-        self._published_at, self._is_published = time.monotonic(), True
-        now_ns, scheduler = self.clock.now_ns(), self._scheduler
-        if isinstance(scheduler.records, DecisionStore):
-            scheduler.records.expire(now_ns)
-        self._status = status_of(
-            scheduler,
-            self._meter,
-            now_ns=now_ns,
-            generation=self.generation,
-            paused=self.clock.paused,
-            engine_failures=self._recovery.failures,
-            broken=self._recovery.is_broken,
-        )
-
-    def _running_call(self) -> str:
-        running = self._runner.running() if self._runner is not None else None
-        return "" if running is None else f"; it waits for {running.point} of plugin {running.plugin}"
-
-    def _is_alone(self) -> bool:
-        """Return whether the caller may use the scheduler: there is no engine thread, or it is the caller's."""
-        return self._thread is None or self._thread is current_thread()
+        records = self._scheduler.records
+        if isinstance(records, DecisionStore):
+            records.expire(self.clock.now_ns())
+        self._publisher.publish(self._scheduler, self._recovery, self.generation)
 
     # --- work of the engine's thread ----------------------------------------------------------------------------------
 
@@ -343,13 +280,13 @@ class SchedulerThread:
             more = self._schedule()
         else:
             self._steps.end()
-        self._is_published = False
-        if time.monotonic() - self._published_at > PUBLISH_SECONDS or self._is_alone():
+        self._publisher.is_current = False
+        if self._publisher.is_due or not self._worker.is_started:
             if recovery.in_order:
                 self._guarded("finishing bindings", self._finish_bindings)
             recovery.attempt("publishing the status", self._publish)
         self._deliver_actions()
-        return more or bool(self._inbox)
+        return more or self._worker.has_jobs
 
     def _finish_bindings(self) -> None:
         self._actions += self._bindings.finish_deleted(self._scheduler, self.clock.now_ns())
@@ -363,8 +300,8 @@ class SchedulerThread:
                     self.binding_failed(action.pod, "internal error", generation=self.generation)
 
     def _process_inbox(self) -> None:
-        for _ in range(len(self._inbox)):
-            self._guarded("processing changes and requests", self._inbox.popleft())
+        for job in self._worker.take_jobs():
+            self._guarded("processing changes and requests", job)
 
     def _apply_changes(self, changes: Iterable[Change]) -> None:
         now_ns, mirror, quarantine = self.clock.now_ns(), self._mirror, self._quarantine
@@ -414,15 +351,15 @@ class SchedulerThread:
     def _cycle(self, scheduler: Scheduler, now_ns: int) -> bool:
         """Schedule the next pod; return whether there was one."""
         start = time.perf_counter()
-        self._busy_since_ns = time.monotonic_ns()
+        self._publisher.busy_since_ns = time.monotonic_ns()
         try:
             report = self.calls.schedule(scheduler, now_ns)
         finally:
-            self._busy_since_ns = None
+            self._publisher.busy_since_ns = None
         if report is None:
             return False
         seconds = time.perf_counter() - start
-        self._meter.record(report, seconds)
+        self._publisher.meter.record(report, seconds)
         if self.on_cycle is not None:
             self.on_cycle(scheduler, report, seconds)
         self._actions += report.actions
@@ -433,26 +370,16 @@ class SchedulerThread:
 
     def _switch_to_successor(self) -> None:
         """Switch to the successor once no binding is pending, or when the deadline has passed."""
-        successor = self._successor
+        draining = self._worker.is_started and self._recovery.in_order and bool(self._scheduler.bindings.pending)
+        successor = self._replacement.take(draining=draining)
         if successor is None:
             return
-        draining = self._thread is not None and self._recovery.in_order and time.monotonic() < successor.deadline
-        if draining and self._scheduler.bindings.pending:
-            return
-        self._successor = None
-        self._remake = successor.make
         self._recovery.end()
-        self._replacing.append(successor.done)
         if self._runner is not None:
             self._runner.forget_incidents()  # They are those of the previous scheduler's plugins.
         # If loading fails, the scheduler is rebuilt immediately without the object that broke it; that attempt decides.
-        if self._guarded("replacing the scheduler", lambda: self._load(successor.scheduler, self._scheduler)):
-            self._answer_replacing(None)
-
-    def _answer_replacing(self, problem: EngineBusy | None) -> None:
-        while self._replacing:
-            future = self._replacing.pop()
-            future.set_result(None) if problem is None else future.set_exception(problem)
+        if self._guarded("replacing the scheduler", lambda: self._load(successor, self._scheduler)):
+            self._replacement.answer()
 
     def _load(self, scheduler: Scheduler, before: Scheduler) -> None:
         """Make a scheduler the current one, and pass it all objects and the attempt numbers of the pods."""
@@ -474,18 +401,18 @@ class SchedulerThread:
         return succeeded
 
     def _abandon_scheduler(self) -> None:
-        if self._remake is None:
+        if self._replacement.make is None:
             self._recovery.give_up()
         else:
             self._recovery.rest()
 
     def _rebuild(self) -> None:
         """Rebuild the scheduler from the current objects, except those that broke it."""
-        remake, before = self._remake, self._scheduler
+        remake, before = self._replacement.make, self._scheduler
         self._recovery.end()
         if remake is not None:
             problem = None
             if not self._guarded("rebuilding the scheduler", lambda: self._load(remake(), before)):
                 text = self._recovery.failures[-1].exception
                 problem = EngineBusy(f"the new scheduler failed on the objects of the cluster: {text}")
-            self._answer_replacing(problem)
+            self._replacement.answer(problem)
