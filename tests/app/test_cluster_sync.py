@@ -12,6 +12,8 @@ import pytest
 from bayplan.app import cluster_sync
 from bayplan.app.cluster_sync import ClusterOptions, ReplayOptions, SyncOptions, replay_recording, sync_cluster
 from bayplan.base.errors import InputError
+from bayplan.client.connection import ApiConnection
+from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.sync.playback_clock import PlaybackClock
 from bayplan.sync.recording import RecordingWriter
 from bayplan.sync.session import SyncStatus
@@ -118,3 +120,25 @@ def test_sync_sources_are_named_by_kubectl_context_or_file(
     here = ClusterOptions(kubeconfig=Path("kubectl.yaml"))
     sync_cluster(SyncOptions(source=source, paths=paths, here=here), print, once=True)
     assert names == [("import", want)]
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_another_api_server_is_never_written(status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[tuple[str, str]] = []
+
+    async def send(connection: ApiConnection, request: ApiRequest) -> ApiResponse:
+        sent.append((request.method, request.path))
+        return ApiResponse(status, b"{}")
+
+    monkeypatch.setattr(ApiConnection, "send", send)
+    file = tmp_path / "prod.yaml"
+    cluster = {"name": "c", "cluster": {"server": "https://10.0.0.1:6443"}}
+    context = {"name": "prod", "context": {"cluster": "c", "user": "u"}}
+    config = {"clusters": [cluster], "users": [{"name": "u", "user": {}}], "contexts": [context]}
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", "current-context": "prod", **config}))
+    here = ClusterOptions(kubeconfig=file, option="--to")
+    with pytest.raises(
+        InputError, match=r"^--to: expected .* got https://10\.0\.0\.1:6443, which is not a Bayplan server"
+    ):
+        sync_cluster(SyncOptions(paths=(str(file),), here=here), print, once=True)
+    assert sent == [("GET", "/bayplan/v1/")]

@@ -80,7 +80,7 @@ def test_a_command_with_a_missing_extra_suggests_how_to_install_it(
     done = run_without([package], command(*given))
     assert (done.returncode, done.stderr) == (
         2,
-        f"bayplan: {package} is not installed; try pip install 'bayplan[{want}]'\n",
+        f"bayplan: {package} is not installed; try pip install '.[{want}]' in a checkout of Bayplan\n",
     )
     assert not (tmp_path / "new").exists()
 
@@ -88,12 +88,12 @@ def test_a_command_with_a_missing_extra_suggests_how_to_install_it(
 @pytest.mark.parametrize(
     ("package", "program", "want"),
     [
-        pytest.param("pyarrow", "import bayplan\nbayplan.open_result('x')", "bayplan[parquet]", id="open_result"),
+        pytest.param("pyarrow", "import bayplan\nbayplan.open_result('x')", ".[parquet]", id="open_result"),
         pytest.param(
             "httpx",
             "import bayplan\nbayplan.Cluster(configuration={'apiVersion': 'kubescheduler.config.k8s.io/v1', "
             "'kind': 'KubeSchedulerConfiguration', 'extenders': [{'urlPrefix': 'http://127.0.0.1:9', 'filterVerb': 'f'}]})",
-            "bayplan[server]",
+            ".[server]",
             id="a configuration with an extender",
         ),
     ],
@@ -101,7 +101,9 @@ def test_a_command_with_a_missing_extra_suggests_how_to_install_it(
 def test_a_library_call_with_a_missing_extra_suggests_how_to_install_it(package: str, program: str, want: str) -> None:
     done = run_without([package], program)
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].endswith(f"MissingExtra: {package} is not installed; try pip install '{want}'")
+    assert done.stderr.splitlines()[-1].endswith(
+        f"MissingExtra: {package} is not installed; try pip install '{want}' in a checkout of Bayplan"
+    )
 
 
 def test_other_missing_modules_raise_module_not_found_error() -> None:
@@ -110,7 +112,7 @@ def test_other_missing_modules_raise_module_not_found_error() -> None:
 
 
 def test_a_missing_submodule_counts_as_its_package() -> None:
-    with pytest.raises(MissingExtra, match=r"pip install 'bayplan\[parquet\]'"), named_extras():
+    with pytest.raises(MissingExtra, match=r"pip install '\.\[parquet\]'"), named_extras():
         raise ModuleNotFoundError(name="pyarrow.parquet")
 
 

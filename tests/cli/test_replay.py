@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.apiserver.http.kubeconfig import write_kubeconfig
 from bayplan.cli.main import main
-from tests.apiserver.serving import call, serving, wait_until
+from tests.apiserver.serving import wait_until
+from tests.cluster_programs.bayplan_processes import bayplan_up
 from tests.sync.follower_fixture import node, pod
 
 REFUSED = [
@@ -42,14 +42,12 @@ def test_a_replay_keeps_recorded_times_and_is_controlled_from_standard_input(tmp
     ]
     tape = tmp_path / "tape.jsonl"
     tape.write_text("\n".join(map(json.dumps, lines)) + "\n")
-    with serving() as server:
+    with bayplan_up(tmp_path / "here") as server:
 
         def pods() -> list[str]:
-            return [each["metadata"]["name"] for each in call(server, "GET", "/api/v1/pods")["items"]]
+            return [each["metadata"]["name"] for each in server.items("/api/v1/pods")]
 
-        kubeconfig = tmp_path / "here.kubeconfig"
-        write_kubeconfig(kubeconfig, server.kubeconfig())
-        command = [sys.executable, "-m", "bayplan", "replay", str(tape), "--to", str(kubeconfig)]
+        command = [sys.executable, "-m", "bayplan", "replay", str(tape), "--to", str(server.kubeconfig)]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdin is not None
             wait_until(lambda: pods() == ["soon"])

@@ -72,9 +72,9 @@ TABLE = AgreementTable(
 @pytest.mark.parametrize(
     "want",
     [
-        pytest.param("| `cycles` | 3 | 2 | 66.6 % | 1,999 cycles |", id="a kind, its share cut off and not rounded"),
+        pytest.param("| `cycles` | 3 | 2 | 66.7 % | 1,999 cycles |", id="a kind, its share rounded"),
         pytest.param("| all | 8 | 7 | 87.5 % |  |", id="all kinds"),
-        pytest.param("| `a` | 3 | 2 | 66.6 % | 1,999 |", id="a family"),
+        pytest.param("| `a` | 3 | 2 | 66.7 % | 1,999 |", id="a family"),
         pytest.param("| P | 4 of 4 | 100 % |  |  | 5 of 5 | 100 % |", id="a plugin that filters and has hints"),
         pytest.param("| Q |  |  | 1,998 of 1,999 | 99.9 % |  |  |", id="a plugin that scores"),
         pytest.param("| `scores` | 1,999 | 1,998 | 99.9 % |", id="a part"),

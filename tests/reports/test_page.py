@@ -109,5 +109,5 @@ def test_a_missing_plotly_error_names_the_command_to_install_it(
     monkeypatch.setitem(sys.modules, "plotly", None)
     monkeypatch.delitem(sys.modules, "plotly.offline", raising=False)
     assert main(["report", str(results / "seed1"), "-o", str(results / "none.html")]) == 2
-    assert "pip install 'bayplan[report]'" in capsys.readouterr().err
+    assert "pip install '.[report]'" in capsys.readouterr().err
     assert not (results / "none.html").exists()

@@ -460,7 +460,7 @@ def test_a_missing_package_is_reported_with_its_install_command(
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     assert main(["sweep", str(folder / "sweep.yaml"), "--out", str(folder / "out"), *options]) == 2
-    assert f"pip install 'bayplan[{package}]'" in capsys.readouterr().err
+    assert f"pip install '.[{package}]'" in capsys.readouterr().err
 
 
 def test_a_trial_that_a_signal_kept_out_of_the_journal_is_not_in_the_table(

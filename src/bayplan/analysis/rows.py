@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import msgspec
 
-from bayplan.base.errors import InputError
+from bayplan.base.errors import MissingExtra
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -102,10 +102,10 @@ class Rows(Sequence[Row], Generic[Row]):
         """Return the rows as a pandas DataFrame.
 
         Raises:
-            InputError: pandas is not installed.
+            MissingExtra: pandas is not installed.
         """
         if importlib.util.find_spec("pandas") is None:
-            raise InputError("to_pandas(): pandas is not installed", hint="pip install 'bayplan[pandas]'")
+            raise MissingExtra("pandas", "pandas")
         return self.to_arrow().to_pandas()
 
     def _repr_html_(self) -> str:

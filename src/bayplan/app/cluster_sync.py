@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, suppress
+from http import HTTPStatus
 from pathlib import Path
 
 import msgspec
@@ -162,7 +163,7 @@ def replay_recording(options: ReplayOptions, progress: Callable[[SyncStatus], No
 
 async def _sync(options: SyncOptions, progress: Callable[[SyncStatus], None], *, once: bool) -> SyncStatus:
     async with AsyncExitStack() as stack:
-        here = await _connect(options.here, stack)
+        here = await _connect_target(options.here, stack)
         source: Feed
         if options.source is not None:
             connection = await _connect(options.source, stack)
@@ -255,7 +256,7 @@ async def _replay(options: ReplayOptions, progress: Callable[[SyncStatus], None]
     if options.paused:
         playback.pause()
     async with AsyncExitStack() as stack:
-        here = await _connect(options.here, stack)
+        here = await _connect_target(options.here, stack)
         steer = None if options.steer is None else options.steer(playback)
         if recording.header.applies:
             return await _apply(recording, playback, here, steer)
@@ -288,6 +289,24 @@ async def _connect(options: ClusterOptions, stack: AsyncExitStack) -> ApiConnect
     access = await open_access(options.kubeconfig, options.context, option=options.option)
     connection = ApiConnection(access, user_agent=_USER_AGENT, qps=options.qps, burst=options.burst)
     return await stack.enter_async_context(connection)
+
+
+async def _connect_target(options: ClusterOptions, stack: AsyncExitStack) -> ApiConnection:
+    """Connect to the Bayplan server that is written to.
+
+    Raises:
+        InputError: it is another API server, perhaps that of a real cluster, whose objects must not be changed.
+    """
+    connection = await _connect(options, stack)
+    response = await connection.send(ApiRequest("GET", "/bayplan/v1/"))
+    if response.status in (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND):
+        raise InputError(
+            options.option,
+            got=f"{connection.access.url}, which is not a Bayplan server",
+            wanted="the kubeconfig of a Bayplan server",
+            hint="bayplan up, which writes bayplan.kubeconfig",
+        )
+    return connection
 
 
 async def _until_stopped(

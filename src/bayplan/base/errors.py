@@ -91,7 +91,7 @@ class MissingExtra(InputError):
     """
 
     def __init__(self, package: str, extra: str) -> None:
-        super().__init__(f"{package} is not installed", hint=f"pip install 'bayplan[{extra}]'")
+        super().__init__(f"{package} is not installed", hint=f"pip install '.[{extra}]' in a checkout of Bayplan")
 
 
 class ServerUnavailable(InputError):

@@ -67,6 +67,8 @@ def capacity(
 
     --over-time N shows how many copies would have fitted at each of N evenly spaced times of a result directory.
 
+    Exit code: 0 even if no copy fits, 2 on bad input.
+
     Example: bayplan capacity deployment/shop/web=3,deployment/shop/db --context prod
     """
     options = source_options(sources, live, scheduler)

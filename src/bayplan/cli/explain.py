@@ -107,6 +107,8 @@ def explain(
     Manifests that were never in a cluster are applied and simulated for a minute of virtual time, or up to --until. A dump is
     simulated only with --until or --creation-times; a trace is simulated to its end.
 
+    Exit code: 0 whether the pod is pending or not, 2 on bad input.
+
     Example: bayplan explain shop/year-in-memory $(bayplan example)
     """
     options = SimulationOptions(

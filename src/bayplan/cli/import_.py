@@ -42,7 +42,7 @@ def import_(
     Everything that scheduling reads is copied. Running pods keep their nodes; pending pods are scheduled by Bayplan. Deployments,
     DaemonSets, Jobs and CronJobs are not copied. ReplicaSets, StatefulSets and ReplicationControllers are copied with 0
     replicas. The copied pods refer to the source's owners, so no controller of the server creates or deletes pods. Start
-    the server with bayplan up first.
+    the server with bayplan up first. Copies of an earlier import that the source does not contain are deleted.
 
     Example: bayplan import --context production
     """

@@ -26,7 +26,9 @@ From = Annotated[
 Context = Annotated[
     str | None, typer.Option(metavar="NAME", help="Context in the source's kubeconfig. [default: the current one]")
 ]
-To = Annotated[Path, typer.Option("--to", metavar="KUBECONFIG", help="Kubeconfig of the Bayplan server.")]
+To = Annotated[
+    Path, typer.Option("--to", metavar="KUBECONFIG", help="Kubeconfig of the Bayplan server, which is written to.")
+]
 Namespaces = Annotated[
     list[str] | None,
     typer.Option("--namespace", "-n", metavar="NAME", help="Namespace to read; repeatable. [default: all]"),

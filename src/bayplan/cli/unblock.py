@@ -46,12 +46,14 @@ def unblock(
 ) -> None:
     """Show changes that get a pending pod placed.
 
-    The first line gives the reason why the pod is pending and the best way to place it. Then come the changes that were found, the
-    least risky first: wait for preemption, create what is missing, remove a gate, add a node, reduce the requests, move pods,
-    relax a constraint, uncordon a node, evict pods, raise the priority, tolerate a taint, label a node. Each was tried by
-    scheduling in a copy of the cluster; the cluster itself does not change. Disruption budgets are honoured, except by the
-    scheduler's own preemption. Taints of unhealthy nodes are never tolerated. If no single change helps, pairs of changes
-    are tried.
+    The first line gives the reason why the pod is pending and the best way to place it. Then come the changes that were found,
+    the least risky first: wait for preemption, create what is missing, remove a gate, tolerate a taint of its nodes, count
+    only reachable domains, add a node, reduce the requests, move pods, relax a constraint, uncordon a node, evict pods, raise
+    the priority, tolerate a taint, label a node. Each was tried by scheduling in a copy of the cluster; the cluster itself
+    does not change. Disruption budgets are honoured, except by the scheduler's own preemption. Taints of unhealthy nodes are
+    never tolerated. If no single change helps, pairs of changes are tried.
+
+    Exit code: 0 even if no change was found, 2 on bad input, such as a pod that has a node.
 
     Example: bayplan unblock shop/web-1 --context prod
     """

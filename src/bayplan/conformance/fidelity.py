@@ -126,10 +126,12 @@ def _total(families: Iterable[FamilyAgreement]) -> PartAgreement:
 
 
 def _shares(found: PartAgreement | None) -> list[str]:
-    """Return the number of checks, of agreed checks, and their share, truncated so that only all checks are 100 %."""
+    """Return the number of checks, of agreed checks, and their share, which is 100 % only for all checks."""
     if found is None:
         return ["", "", ""]
-    tenths = found.agreed * 1000 // found.checks if found.checks else 0
+    tenths = round(1000 * found.agreed / found.checks) if found.checks else 0
+    if found.agreed < found.checks:
+        tenths = min(tenths, 999)
     share = f"{tenths // 10} %" if tenths % 10 == 0 else f"{tenths / 10} %"
     return [f"{found.checks:,}", f"{found.agreed:,}", share]
 
