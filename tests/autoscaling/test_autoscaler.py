@@ -78,6 +78,28 @@ def test_no_node_is_added_for_pods_that_fit_on_starting_nodes(tmp_path: Path) ->
     assert scaling_events(result) == [(0, UP, ["small-1"])]
 
 
+def test_new_nodes_get_names_that_no_node_has(tmp_path: Path) -> None:
+    result = run(tmp_path, node("small-1", 16), pod("old", "15", node_name="small-1"), pod("p", "2"), until=5)
+    assert scaling_events(result) == [(0, UP, ["small-2"])]
+    assert result.cluster.store.nodes["small-1"].status.allocatable["cpu"] == "16"
+    assert [each.node for each in result.pods] == ["small-1", "small-2"]
+
+
+def test_an_endless_workload_ends_although_nodes_come_and_go(tmp_path: Path) -> None:
+    template = (
+        "{metadata: {annotations: {bayplan.io/run-time: 5m}}, spec: {restartPolicy: Never, "
+        "containers: [{name: c, image: i, resources: {requests: {cpu: '2'}}}]}}"
+    )
+    beat = (
+        "{apiVersion: batch/v1, kind: CronJob, metadata: {name: beat, namespace: default}, "
+        f"spec: {{schedule: '0 * * * *', jobTemplate: {{spec: {{template: {template}}}}}}}}}"
+    )
+    result = run(tmp_path, beat)
+    assert result.stopped == "CronJob default/beat would run forever"
+    assert result.duration_ns == 24 * 60 * MINUTE_NS
+    assert len(result.pods) > 20
+
+
 def test_a_group_never_exceeds_its_maximum_size(tmp_path: Path) -> None:
     result = run(tmp_path, *(pod(f"p{number}", "2") for number in range(5)))
     assert [nodes for _, _, nodes in scaling_events(result)] == [["small-1", "small-2", "small-3"]]

@@ -334,6 +334,7 @@ DECODING_ERRORS: list[tuple[str, str, str, bool]] = [
     ),
     ("an unknown field is exact", 'strict decoding error: unknown field "foo"', 'unknown field "foo"', False),
     ("no text", "yaml: line 3: x", "", False),
+    ("an error without a place is exact", "yaml: control characters are not allowed", "control characters", False),
 ]
 
 

@@ -175,6 +175,43 @@ def test_a_disruption_budget_limits_evictions(tmp_path: Path) -> None:
     assert evicted(run(tmp_path, LIFE_TIME, *NODES, pod("p", "n1"), budget)) == []
 
 
+@pytest.mark.parametrize(
+    ("selector", "want"),
+    [
+        ("zone=a", ["p"]),
+        ("zone==a", ["p"]),
+        ("zone!=a", ["q", "r"]),
+        ("zone", ["p", "q"]),
+        ("'!zone'", ["r"]),
+        ("zone in (a, b)", ["p", "q"]),
+        ("zone notin (a), zone", ["q"]),
+    ],
+)
+def test_the_node_selector_has_the_syntax_of_label_selectors(selector: str, want: list[str], tmp_path: Path) -> None:
+    text = policy("PodLifeTime", "{maxPodLifeTimeSeconds: 60}", point="deschedule", top=f"nodeSelector: {selector}\n")
+    nodes = (node("n1", zone="a"), node("n2", zone="b"), node("n3"))
+    assert evicted(run(tmp_path, text, *nodes, pod("p", "n1"), pod("q", "n2"), pod("r", "n3"))) == want
+
+
+@pytest.mark.parametrize(
+    ("name", "priority", "want"), [("gold", 7, []), ("gold", 6, ["p"]), ("system-node-critical", 2000000001, ["p"])]
+)
+def test_the_priority_threshold_may_be_a_class(name: str, priority: int, want: list[str], tmp_path: Path) -> None:
+    gold = "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: gold}, value: 7}"
+    arguments = f"{{priorityThreshold: {{name: {name}}}}}"
+    text = policy("PodLifeTime", "{maxPodLifeTimeSeconds: 60}", point="deschedule", evictor=arguments)
+    assert evicted(run(tmp_path, text, *NODES, gold, pod("p", "n1", spec=f"priority: {priority}, "))) == want
+
+
+def test_an_unknown_priority_class_of_the_threshold_is_an_error(tmp_path: Path) -> None:
+    arguments = "{priorityThreshold: {name: gold}}"
+    text = policy("PodLifeTime", "{maxPodLifeTimeSeconds: 60}", point="deschedule", evictor=arguments)
+    with pytest.raises(
+        InputError, match=r"priorityThreshold\.name: expected the name of a PriorityClass .* got 'gold'"
+    ):
+        run(tmp_path, text, *NODES, pod("p", "n1"))
+
+
 def test_the_maximum_evictions_per_node_is_honoured(tmp_path: Path) -> None:
     text = policy(
         "PodLifeTime", "{maxPodLifeTimeSeconds: 60}", point="deschedule", top="maxNoOfPodsToEvictPerNode: 1\n"
@@ -244,6 +281,12 @@ MISTAKES = [
             "{thresholds: {cpu: 1}, targetThresholds: {cpu: 1}, evictableNamespaces: {include: [a]}}",
         ),
         "4 LowNodeUtilization $.evictableNamespaces.include: expected none, got namespaces; try exclude",
+    ),
+    (
+        "a node selector that can't be parsed",
+        policy("RemoveDuplicates", top="nodeSelector: zone in a\n"),
+        "3 DeschedulerPolicy $.nodeSelector: expected a label selector, got 'zone in a': unable to parse requirement: "
+        "found 'a' expected: '('",
     ),
     (
         "namespaces to include and to exclude",

@@ -167,6 +167,10 @@ def test_splitting_large_lists_does_not_change_documents(
     "text",
     [
         pytest.param('kind: List\nitems:\n- a: 1\n- b: "x\n- y"\n- c: 2\n', id="a dash at the margin of a quoted text"),
+        pytest.param(
+            'kind: List\nitems:\n- kind: List\n  items: [{a: 1}, {a: 2}]\n- kind: List\n  items: []\n- b: "x\n- y"\n- c: 2\n',
+            id="the same after lists of two items and of none",
+        ),
         pytest.param("kind: List\nitems:\n- a: &x 1\n- b: *x\n- c: [\n2]\n", id="aliases to other items"),
         pytest.param("kind: List\nitems:\n- a: 1\n-\n  b: 2\n- c: 3\n", id="a dash alone on its line"),
         pytest.param("kind: List\nitems:\n# x\n- a: 1\n", id="a comment before the first item"),

@@ -263,6 +263,19 @@ def test_generated_names_are_numbered_across_files(tmp_path: Path) -> None:
     assert [each.metadata.name for each in manifest.pods] == ["web-00001", "web-00002", "web-00003"]
 
 
+def test_generated_names_differ_from_other_names(tmp_path: Path) -> None:
+    long, pod = "x" * 58, POD.replace("name: web", "generateName: web-")
+    texts = [
+        POD.replace("name: web", "name: web-00001"),
+        pod,
+        pod.replace("generateName: web-", "generateName: web-, namespace: default"),
+        *(POD.replace("name: web", f"generateName: {long}{end}-") for end in "ab"),
+    ]
+    manifest = load_text("---\n".join(texts), folder=tmp_path)
+    names = ["web-00001", "web-00002", "web-00003", f"{long}00001", f"{long}00002"]
+    assert [each.metadata.name for each in manifest.pods] == names
+
+
 def test_equal_pods_share_spec_and_labels(tmp_path: Path) -> None:
     pods = [POD.replace("name: web", f"name: web-{n}, labels: {{app: web}}") for n in range(2)]
     first, second, third = load_text("---\n".join((*pods, POD.replace("image: x", "image: z"))), folder=tmp_path).pods

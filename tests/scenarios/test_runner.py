@@ -58,6 +58,12 @@ PASSING = [
         "- scale: {target: deployment/web, replicas: 11}\n- assert: [{waiting: {pods: deployment/web, atLeast: 1}}]",
     ),
     (
+        "a patch removes finalizers",
+        f"- create: [{POD.replace('name: p', 'name: p, finalizers: [example.com/hold]') % '1'}]\n"
+        "- patch: {target: pod/p, type: merge, patch: {metadata: {finalizers: null}}}\n"
+        "- delete: [pod/p]\n- wait: 1h\n- assert: [{placed: {pods: p, count: 0}}]",
+    ),
+    (
         "what a deleted object owns goes with it",
         "- delete: [deployment/web]\n- assert: [{evictions: {count: 0}}, {utilisation: {atMost: 0}}]",
     ),

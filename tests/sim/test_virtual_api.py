@@ -156,9 +156,21 @@ def test_apply_preserves_owner_references_that_are_not_given() -> None:
     fixture.apply(workload("ReplicaSet", "rs", replicas=1))
     fixture.settle()
     [owned] = fixture.pods()
-    plain = replace(owned, metadata=replace(owned.metadata, owner_references=(), labels={"app": "y"}))
+    plain = replace(owned, metadata=replace(owned.metadata, uid="", owner_references=(), labels={"app": "y"}))
     fixture.apply(plain)
     assert as_pod(fixture.pods()[0]).metadata.owner_references == owned.metadata.owner_references
+
+
+def test_a_version_with_the_uid_of_the_object_is_complete() -> None:
+    fixture = ClusterFixture(nodes=1)
+    fixture.apply(pod("p", finalizers=["example.com/hold"]))
+    fixture.settle()
+    fixture.delete(Pod, "default/p", grace_seconds=0)
+    [terminating] = fixture.pods()
+    fixture.apply(replace(terminating, metadata=replace(terminating.metadata, labels={"app": "y"})))
+    assert fixture.phases() == {"Terminating": 1}
+    fixture.apply(replace(terminating, metadata=replace(terminating.metadata, finalizers=())))
+    assert fixture.pods() == []
 
 
 def test_job_selector_and_labels_are_generated_once_from_the_uid() -> None:

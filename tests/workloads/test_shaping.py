@@ -100,6 +100,12 @@ def test_run_times_have_the_median_of_their_distribution(times: shaping.Times, m
     assert np.median(times) == pytest.approx(median * SECOND, rel=0.03)
 
 
+def test_drawn_run_times_never_overflow() -> None:
+    times = shaping.pareto_times(10_000, 3600 * SECOND, 0.5, draw())
+    assert times.min() >= 3600 * SECOND
+    assert times.max() == shaping.MAX_RUN_TIME_NS
+
+
 def test_observed_run_times_are_drawn_from_the_trace() -> None:
     assert set(shaping.observed_times(PODS, 1000, draw())) == {each.run_time_ns for each in PODS}
 

@@ -259,8 +259,7 @@ class ClusterAutoscaler:
         found: list[tuple[int, Operation]] = []
         names = []
         for _ in range(count):
-            number = self._names[group.name] = self._names.get(group.name, 0) + 1
-            node = node_of(group, f"{group.name}-{number}")
+            node = node_of(group, self._new_name(group))
             names.append(node.metadata.name)
             self._starting[node.metadata.name] = (ready_ns, node)
             found.append((ready_ns, Apply(node)))
@@ -270,6 +269,14 @@ class ClusterAutoscaler:
         )
         self.events.append(event)
         return found
+
+    def _new_name(self, group: NodeGroup) -> str:
+        """Return the next name of a node of a group that no node has; names of removed nodes are not reused."""
+        while True:
+            number = self._names[group.name] = self._names.get(group.name, 0) + 1
+            name = f"{group.name}-{number}"
+            if name not in self._simulator.cluster.store.nodes:
+                return name
 
 
 def _created_ns(pod: Pod, now_ns: int) -> int:

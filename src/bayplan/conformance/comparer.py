@@ -382,7 +382,7 @@ def same_decoding_error(want: Json, got: Json) -> bool:
         return False
     # A Go field is named Struct.path: the struct is an internal name of upstream, the path is that of the user's file.
     places = [_INDEX.sub("", line or path or field) for line, path, field in _PLACE.findall(want)]
-    return all(re.search(rf"\b{re.escape(place)}\b", _INDEX.sub("", got)) for place in places)
+    return bool(places) and all(re.search(rf"\b{re.escape(place)}\b", _INDEX.sub("", got)) for place in places)
 
 
 def _normalized_hints(events: Json) -> Json:

@@ -12,12 +12,15 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from bayplan.apiserver.model.errors import ApiError
+from bayplan.apiserver.model.selectors import parse_labels
 from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
 from bayplan.formats.documents import Document
 from bayplan.formats.typed_documents import check_fields, placed, read_single, read_typed
 from bayplan.objects.kinds import convert
 from bayplan.objects.meta import ApiStruct, LabelSelector
+from bayplan.objects.selectors import Selector
 
 API_VERSION = "descheduler/v1alpha2"
 KIND = "DeschedulerPolicy"
@@ -166,9 +169,10 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """A validated policy."""
+    """A validated policy. `node_selector` is compiled; it selects all nodes if the file has none."""
 
     spec: PolicySpec
+    node_selector: Selector
     profiles: tuple[Profile, ...]
 
 
@@ -189,7 +193,17 @@ def policy_of(document: Document) -> Policy:
     """
     spec = read_typed(document, PolicySpec, kind=KIND, api_version=API_VERSION)
     profiles = [_profile(document, each, f"$.profiles[{index}]") for index, each in enumerate(spec.profiles)]
-    return Policy(spec=spec, profiles=tuple(profiles))
+    return Policy(spec=spec, node_selector=_node_selector(document, spec.node_selector or ""), profiles=tuple(profiles))
+
+
+def _node_selector(document: Document, text: str) -> Selector:
+    try:
+        return Selector(parse_labels(text))
+    except ApiError as problem:
+        where = document.where("$.nodeSelector")
+        raise InputError(
+            f"{KIND} $.nodeSelector", where=where, wanted="a label selector", got=f"{text!r}: {problem}"
+        ) from None
 
 
 def _profile(document: Document, spec: ProfileSpec, path: str) -> Profile:

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from bayplan.answers.displaced_pods import MIRROR
 from bayplan.answers.drain_rules import Budgets, Disruptions
 from bayplan.answers.question_cluster import QuestionCluster
+from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import parse_time_ns
 from bayplan.cluster.owned_pods import is_active
 from bayplan.descheduling.policy import EvictorArgs, Policy
+from bayplan.objects.admission import SYSTEM_PRIORITY_CLASSES
 from bayplan.objects.meta import LabelSelector
 from bayplan.objects.node import Node, is_ready
 from bayplan.objects.pod import Pod
@@ -47,7 +49,8 @@ class ClusterView:
         self._spec = policy.spec
         self._disruptions = Disruptions(Budgets(cluster.all(PodDisruptionBudget)))
         self._evicted_keys: set[str] = set()
-        self.nodes = [node for node in cluster.all(Node) if is_ready(node) and self._is_selected(node)]
+        selector = policy.node_selector
+        self.nodes = [node for node in cluster.all(Node) if is_ready(node) and selector.matches(node.metadata.labels)]
         self.pods: dict[str, list[Pod]] = {node.metadata.name: [] for node in self.nodes}
         self.waiting = [pod for pod in cluster.all(Pod) if not pod.spec.node_name]
         self._owned: dict[str, int] = {}
@@ -59,11 +62,6 @@ class ClusterView:
                 self._owned[owner.uid] = self._owned.get(owner.uid, 0) + 1
             if pod.spec.node_name in self.pods:
                 self.pods[pod.spec.node_name].append(pod)
-
-    def _is_selected(self, node: Node) -> bool:
-        text = self._spec.node_selector or ""
-        wanted = [part.partition("=")[::2] for part in text.split(",") if part]
-        return all(node.metadata.labels.get(key.strip()) == value.strip() for key, value in wanted)
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -133,7 +131,13 @@ class ClusterView:
         if threshold.value is not None:
             return threshold.value
         found = self._cluster.get(PriorityClass, threshold.name)
-        return found.value if found is not None else SYSTEM_CRITICAL
+        if found is not None:
+            return found.value
+        system = {each.metadata.name: each.value for each in SYSTEM_PRIORITY_CLASSES}
+        if threshold.name not in system:
+            wanted = "the name of a PriorityClass of the cluster"
+            raise InputError("DefaultEvictor $.priorityThreshold.name", wanted=wanted, got=repr(threshold.name))
+        return system[threshold.name]
 
     def evict(self, pod: Pod, plugin: str) -> bool:
         """Evict a pod, unless a limit or a disruption budget forbids it; return whether it is evicted."""

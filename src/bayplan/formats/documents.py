@@ -15,6 +15,7 @@ YAML.
 import codecs
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import TypeAlias
 
 import msgspec
@@ -414,7 +415,7 @@ def _yaml_items(slices: _Slices, text: str, first_line: int, name: str) -> Itera
 
     A wrong split (at a dash inside a multi-line string), or an alias to another item, causes a syntax error in the
     piece where it starts, and the items before it are correct. In that case the whole list is parsed, and the remaining
-    items are yielded.
+    documents are yielded.
     """
     list_type = _list_type(slices.api_version, slices.kind)
     done = 0
@@ -423,12 +424,12 @@ def _yaml_items(slices: _Slices, text: str, first_line: int, name: str) -> Itera
             parsed = list(yaml_text.parse(item))
             if len(parsed) != 1:
                 break
-            yield from _yaml_document(parsed[0], name, item, first_line + line, 0, list_type)
-            done += 1
+            for document in _yaml_document(parsed[0], name, item, first_line + line, 0, list_type):
+                yield document
+                done += 1
+        else:
+            return
     except yaml_text.YamlError:
         pass
-    if done == len(slices.items):
-        return
     for parsed_whole in yaml_text.parse(text):
-        documents = list(_yaml_document(parsed_whole, name, text, first_line, 0))
-        yield from documents[done:]
+        yield from islice(_yaml_document(parsed_whole, name, text, first_line, 0), done, None)

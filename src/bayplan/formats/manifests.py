@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 _PRECISE_LINES = 100
 """Number of warnings about fields that have the field's line. To find it, the document is parsed a second time."""
+_MAX_PREFIX_LENGTH = 58
+"""kube-apiserver truncates a longer `generateName`."""
+
 _GUESSED_NAMES = 20
 """Maximum number of missing nodes for which to search a similar name."""
 
@@ -66,7 +69,7 @@ class ManifestLoader:
         self._strict = strict
         self._by_name: dict[tuple[str, str, str, str], LoadedObject] = {}
         self._typed_lists: set[tuple[str, str]] = set()
-        self._generated: dict[tuple[str, str, str], int] = {}
+        self._generated: dict[tuple[str, str, str, str], int] = {}
         self._field_warnings = 0
         self._field_hints: dict[tuple[str, str], str] = {}
         self._specs = _SharedSpecs()
@@ -260,9 +263,13 @@ class ManifestLoader:
 
     def _generate(self, row: ResourceKind, namespace: str, prefix: str) -> str:
         """Return a prefix and a counter of five digits. Unlike names from the API server, these are equal in every load."""
-        key = (row.kind, namespace, prefix)
-        number = self._generated[key] = self._generated.get(key, 0) + 1
-        return f"{prefix[:58]}{number:05d}"
+        owned = (namespace or "default") if row.namespaced else ""
+        key = (row.group, row.kind, owned, prefix[:_MAX_PREFIX_LENGTH])
+        while True:
+            number = self._generated[key] = self._generated.get(key, 0) + 1
+            name = f"{key[3]}{number:05d}"
+            if (row.group, row.kind, owned, name) not in self._by_name:
+                return name
 
     def _keep(self, loaded: LoadedObject) -> None:
         metadata = loaded.typed.metadata

@@ -1,5 +1,4 @@
 cdef class OperationSchedule:
-    cdef public object last_ns
     cdef public Py_ssize_t added
     cdef public list _operations
     cdef public bint _is_sorted

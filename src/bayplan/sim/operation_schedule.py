@@ -8,17 +8,12 @@ from bayplan.sim.operations import Operation
 class OperationSchedule:
     """Scheduled operations.
 
-    Args:
-        start_ns: the start of the simulation.
-
     Attributes:
         added: the number of operations added so far.
-        last_ns: the time of the latest operation added so far; `start_ns` if there was none.
     """
 
-    def __init__(self, start_ns: int) -> None:
+    def __init__(self) -> None:
         self.added = 0
-        self.last_ns = start_ns
         # Sorted when needed, the next operation last: nearly all are added before the run begins.
         self._operations: list[tuple[int, int, int, Operation]] = []
         self._is_sorted = True
@@ -29,7 +24,6 @@ class OperationSchedule:
     def add(self, time_ns: int, operation: Operation) -> None:
         """Add an operation."""
         self.added += 1
-        self.last_ns = max(self.last_ns, time_ns)
         self._operations.append((time_ns, operation.rank, self.added, operation))
         self._is_sorted = False
 

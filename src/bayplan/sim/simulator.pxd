@@ -11,7 +11,7 @@ from bayplan.sim.virtual_cluster cimport VirtualCluster
 cdef class Simulator:
     cdef public Scheduler scheduler
     cdef public VirtualCluster cluster
-    cdef public object seed, start_ns, now_ns, agents, _progress, _timer_ns, _stopped, _events
+    cdef public object seed, start_ns, now_ns, agents, _progress, _timer_ns, _stopped, _events, _last_given_ns
     cdef public dict failures, _tried
     cdef public Counters counters
     cdef public bint _check, _strict
@@ -22,6 +22,7 @@ cdef class Simulator:
     cdef object __weakref__
 
     cpdef void at(self, object time_ns, object operation) except *
+    cdef void _schedule(self, object time_ns, object operation) except *
     cdef object _next_instant(self)
     cdef void _stop(self, object end_ns, object why) except *
     cdef void _instant(self, object now_ns) except *

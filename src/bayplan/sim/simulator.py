@@ -86,7 +86,9 @@ class Simulator:
         self.failures: dict[str, str] = {}
         self._check = check
         self._strict = strict
-        self._operations = OperationSchedule(start_ns)
+        self._operations = OperationSchedule()
+        # The time of the last operation that the host has added. Those of agents may follow each other forever.
+        self._last_given_ns = start_ns
         self._timer_ns: int | None = None
         self._timelines = Timelines(cluster.store)
         self._usage = UsageMeter(scheduler.state, start_ns)
@@ -122,6 +124,10 @@ class Simulator:
 
     def at(self, time_ns: int, operation: Operation) -> None:
         """Schedule an operation for a time in nanoseconds since 1970; a time in the past means now."""
+        self._last_given_ns = max(self._last_given_ns, time_ns)
+        self._schedule(time_ns, operation)
+
+    def _schedule(self, time_ns: int, operation: Operation) -> None:
         self._operations.add(max(time_ns, self.now_ns), operation)
 
     def run(self, *, until_ns: int | None = None, progress: Callable[[Progress], None] | None = None) -> None:
@@ -129,7 +135,7 @@ class Simulator:
 
         The cluster is idle when no operations are left, no pod or controller has anything to do, and every waiting pod
         was tried after the last change: the scheduler's timers could then only repeat failures. If a workload never
-        finishes (e.g. a CronJob), the run ends a day after the last operation.
+        finishes (e.g. a CronJob), the run ends a day after the last operation that was added by `at`.
 
         Raises:
             InputError: the annotation with a pod's run time is invalid.
@@ -139,11 +145,7 @@ class Simulator:
             if until_ns is not None and time_ns > until_ns:
                 self._stop(until_ns, "the requested time is over")
                 break
-            if (
-                until_ns is None
-                and time_ns > self._operations.last_ns + PERPETUAL_HORIZON_NS
-                and self._stop_if_perpetual()
-            ):
+            if until_ns is None and time_ns > self._last_given_ns + PERPETUAL_HORIZON_NS and self._stop_if_perpetual():
                 break
             self._instant(time_ns)
 
@@ -271,7 +273,7 @@ class Simulator:
         if not workloads:
             return False
         more = f" and {len(workloads) - 1} more" if len(workloads) > 1 else ""
-        self._stop(self._operations.last_ns + PERPETUAL_HORIZON_NS, f"{workloads[0]}{more} would run forever")
+        self._stop(self._last_given_ns + PERPETUAL_HORIZON_NS, f"{workloads[0]}{more} would run forever")
         return True
 
     def _stop(self, end_ns: int, why: str) -> None:
@@ -330,7 +332,7 @@ class Simulator:
         """Execute the actions that agents request now; return whether there were any."""
         asked = self.agents.act(now_ns, self._changes)
         for time_ns, operation in asked:
-            self.at(time_ns, operation)
+            self._schedule(time_ns, operation)
         self._run_operations(now_ns)
         return bool(asked)
 

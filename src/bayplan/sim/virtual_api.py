@@ -105,8 +105,7 @@ class Arrival:
             creation_timestamp=item.metadata.creation_timestamp or before.creation_timestamp,
         )
         item = replace(item, metadata=metadata)
-        lives = isinstance(item, Pod) and bool(item.spec.node_name) and not is_finished(item)
-        if old.metadata.finalizers and not metadata.finalizers and metadata.deletion_timestamp and not lives:
+        if _ends(old, item):
             self._store.remove(type(item), object_key(metadata))
         elif item != old:
             node_before = old.spec.node_name if isinstance(old, Pod) else ""
@@ -167,7 +166,7 @@ class Arrival:
             return
         if arrives and spec.node_name in self._store.nodes:
             new = self._kubelet.add_pod(new, now_ns)
-        self._store.update(new)
+        self._update(old, new)
 
     def _take_pods_of(self, node: Node, now_ns: int) -> None:
         """Pass pods that were bound to a new node before it existed to the node's kubelet."""
@@ -186,6 +185,15 @@ class Arrival:
             new = replace(new, spec=spec)
         new = _merged(old, new)
         if new != old:
+            self._update(old, new)
+
+    # --- both ---------------------------------------------------------------------------------------------------------
+
+    def _update(self, old: KubernetesObject, new: KubernetesObject) -> None:
+        """Store a new version of an object; remove an object that only its finalizers have preserved."""
+        if _ends(old, new):
+            self._store.remove(type(new), object_key(new.metadata))
+        else:
             self._store.update(new)
 
 
@@ -195,9 +203,23 @@ def _first_generation(item: T) -> T:
     return replace(item, metadata=replace(item.metadata, generation=1))
 
 
+def _ends(old: KubernetesObject, new: KubernetesObject) -> bool:
+    """Return whether a new version of a terminating object has no finalizers left. Running pods end on their node."""
+    if not old.metadata.finalizers or new.metadata.finalizers or new.metadata.deletion_timestamp is None:
+        return False
+    return not isinstance(new, Pod) or not new.spec.node_name or is_finished(new)
+
+
 def _merged(old: T, new: T) -> T:
-    """Return the new version of an object, with the server's fields, and missing ones, from the old version."""
+    """Return the new version of an object, with the server's fields from the old version.
+
+    Other missing fields come from the old version, too, unless the new version has the object's uid: then it was read
+    from the cluster and changed, so what it lacks was removed.
+    """
     before, metadata = old.metadata, new.metadata
+    owners, finalizers = metadata.owner_references, metadata.finalizers
+    if metadata.uid != before.uid:
+        owners, finalizers = owners or before.owner_references, finalizers or before.finalizers
     changes: dict[str, Any] = {}
     generation = before.generation
     if hasattr(old, "spec"):
@@ -224,7 +246,7 @@ def _merged(old: T, new: T) -> T:
         creation_timestamp=before.creation_timestamp,
         deletion_timestamp=before.deletion_timestamp,
         deletion_grace_period_seconds=before.deletion_grace_period_seconds,
-        owner_references=metadata.owner_references or before.owner_references,
-        finalizers=metadata.finalizers or before.finalizers,
+        owner_references=owners,
+        finalizers=finalizers,
     )
     return replace(new, **changes)

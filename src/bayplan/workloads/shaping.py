@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
+from bayplan.base.durations import DAY_NS
 from bayplan.base.errors import InputError
 from bayplan.formats.trace import TimedPod
 from bayplan.objects.node import Node
@@ -19,6 +20,9 @@ Times = npt.NDArray[np.int64]
 
 Draw: TypeAlias = "np.random.Generator"
 """A quoted name, because NumPy imports its random generators when they are first named."""
+
+MAX_RUN_TIME_NS = 100 * 365 * DAY_NS
+"""Longest drawn run time: a pod that starts now then ends at a time that an int64 can hold."""
 
 
 # --- pods -------------------------------------------------------------------------------------------------------------
@@ -144,17 +148,22 @@ def running(pods: Sequence[TimedPod], run_times: Times) -> list[TimedPod]:
 
 def exponential_times(count: int, mean_ns: float, draw: Draw) -> Times:
     """Return exponentially distributed run times."""
-    return draw.exponential(mean_ns, count).astype(np.int64)
+    return _whole(draw.exponential(mean_ns, count))
 
 
 def log_normal_times(count: int, median_ns: float, sigma: float, draw: Draw) -> Times:
     """Return log-normally distributed run times; `sigma` is the standard deviation of their logarithms."""
-    return (median_ns * np.exp(sigma * draw.standard_normal(count))).astype(np.int64)
+    return _whole(median_ns * np.exp(sigma * draw.standard_normal(count)))
 
 
 def pareto_times(count: int, minimum_ns: float, alpha: float, draw: Draw) -> Times:
     """Return Pareto distributed run times, which have a heavy tail; `alpha` is the exponent."""
-    return (minimum_ns * (1 + draw.pareto(alpha, count))).astype(np.int64)
+    return _whole(minimum_ns * (1 + draw.pareto(alpha, count)))
+
+
+def _whole(values: npt.NDArray[np.float64]) -> Times:
+    """Return run times in whole nanoseconds, at most `MAX_RUN_TIME_NS`: longer ones would overflow."""
+    return np.minimum(values, MAX_RUN_TIME_NS).astype(np.int64)
 
 
 def observed_times(pods: Sequence[TimedPod], count: int, draw: Draw) -> Times:

@@ -28,6 +28,12 @@ def test_alibaba_2017_added_machines_become_nodes() -> None:
     assert left_out(trace) == {"errors of machines": "1 skipped"}
 
 
+def test_alibaba_2017_a_machine_that_comes_back_is_one_node(tmp_path: Path) -> None:
+    events = tmp_path / "server_event.csv"
+    events.write_text("0,1,add,,64,0.5,0.5\n5,1,softerror,x,,,\n9,1,add,,64,0.5,0.5\n0,2,add,,64,0.5,0.5\n")
+    assert list(offers(load(events))) == ["machine-1", "machine-2"]
+
+
 def test_alibaba_2017_tasks_become_a_pod_per_instance() -> None:
     trace = load(SAMPLES / "alibaba-2017" / "batch_task.csv")
     assert times(trace.pods) == {

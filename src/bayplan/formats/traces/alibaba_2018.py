@@ -56,7 +56,6 @@ class Reader(TraceReader):
     def __init__(self, options: ReadOptions, present: Collection[str]) -> None:
         super().__init__(options, present)
         self._parents = Parents(options.selection)
-        self._machines: set[str] = set()
         self._containers: dict[str, Task] = {}
 
     def read(self, table: str, file: InputFile) -> None:
@@ -77,12 +76,11 @@ class Reader(TraceReader):
 
     def _machine(self, table: CsvTable, row: list[str]) -> None:
         name, _, domain_1, domain_2, cpus, memory, _ = row
-        if name in self._machines:
+        if self.has_machine(name):
             return
         share = table.amount(memory, "mem_size") / PERCENT
         if not 0 < share <= 1:
             raise table.error("mem_size", memory, wanted="above 0, at most 100")
-        self._machines.add(name)
         amounts = {
             "cpu": cpu_text(table.whole(cpus, "cpu_num")),
             "memory": share_text(share, self.options.machine.memory_bytes),

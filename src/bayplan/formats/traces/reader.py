@@ -78,6 +78,7 @@ class TraceReader(ABC):
         self.selected = SelectedTasks(options.selection)
         self.sample = Sample(options.selection)
         self.nodes: list[Node] = []
+        self._machine_names: set[str] = set()
         self.skipped: Counter[tuple[str, str]] = Counter()
         self.present = present
         self._files: list[str] = []
@@ -154,9 +155,16 @@ class TraceReader(ABC):
         return found
 
     def add_machine(self, name: str, amounts: Mapping[str, str], labels: Mapping[str, str]) -> None:
-        """Add a machine of the trace as a node. Its maximum number of pods is that of the options."""
+        """Add a machine as a node with the options' maximum number of pods; a machine that was added before stays as it is."""
+        if name in self._machine_names:
+            return
+        self._machine_names.add(name)
         offered = {**amounts, "pods": str(self.options.machine.pods)}
         self.nodes.append(machine(name, offered.items(), labels, self._statuses))
+
+    def has_machine(self, name: str) -> bool:
+        """Return whether a machine was added. Traces list a machine again when it has changed or comes back."""
+        return name in self._machine_names
 
     def made_machine(self) -> Mapping[str, str]:
         """Return the amounts of a generated machine, for traces without machines and a given number of nodes."""
