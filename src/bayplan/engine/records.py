@@ -171,7 +171,7 @@ class Records:
         arrays = {id(values): int(values.nbytes) for keyframe in keyframes for values in keyframe.arrays}
         changes = sum(8 * (len(keyframe.rows) + len(keyframe.values)) for keyframe in keyframes)
         whole = 500 * len(keyframes) + sum(names.values()) + sum(arrays.values()) + changes
-        return 200 * len(self._summaries) + 150 * len(self._frames) + whole
+        return 310 * len(self._summaries) + 150 * len(self._frames) + whole
 
 
 def _preemption(result: ScheduleResult) -> PreemptionAccount | None:
