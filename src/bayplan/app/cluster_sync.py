@@ -18,7 +18,8 @@ from bayplan.base.termination import exit_on_sigterm
 from bayplan.base.version import __version__
 from bayplan.client.cluster_access import open_access
 from bayplan.client.connection import ApiConnection
-from bayplan.client.requests import ApiRequest
+from bayplan.client.list_errors import list_error
+from bayplan.client.requests import NO_ANSWER, ApiRequest
 from bayplan.formats.inputs import read_objects
 from bayplan.objects.kinds import find_kind
 from bayplan.sync.document_feed import DocumentFeed
@@ -55,6 +56,12 @@ class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
     qps: float = 50.0
     burst: int = 100
     option: str = "--kubeconfig"
+
+
+class _BayplanRoot(msgspec.Struct):
+    """The part of the root document of Bayplan's API by which a Bayplan server is recognized."""
+
+    instance: str
 
 
 class SyncOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -295,14 +302,22 @@ async def _connect_target(options: ClusterOptions, stack: AsyncExitStack) -> Api
     """Connect to the Bayplan server that is written to.
 
     Raises:
-        InputError: it is another API server, perhaps that of a real cluster, whose objects must not be changed.
+        InputError: the server does not show that it is a Bayplan server. It may be that of a real cluster, whose objects
+            must not be changed.
     """
     connection = await _connect(options, stack)
     response = await connection.send(ApiRequest("GET", "/bayplan/v1/"))
-    if response.status in (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND):
+    try:
+        is_target = response.ok and bool(msgspec.json.decode(response.body, type=_BayplanRoot).instance)
+    except msgspec.DecodeError:
+        is_target = False
+    if response.status in (NO_ANSWER, HTTPStatus.UNAUTHORIZED):
+        raise list_error("the Bayplan server", "objects", response)
+    if not is_target:
+        why = "is not a Bayplan server" if response.ok or response.status == HTTPStatus.NOT_FOUND else response.message
         raise InputError(
             options.option,
-            got=f"{connection.access.url}, which is not a Bayplan server",
+            got=f"{connection.access.url}: {why}",
             wanted="the kubeconfig of a Bayplan server",
             hint="bayplan up, which writes bayplan.kubeconfig",
         )
