@@ -323,6 +323,17 @@ def placed_in(report: Path) -> list[str]:
         pytest.param(("--context", "other"), "other", id="a context that does not exist"),
         pytest.param(("--kube-api-qps", "nan"), "--kube-api-qps: expected a finite number, got nan", id="no number"),
         pytest.param(("--kube-api-burst", "0"), "--kube-api-burst: expected a positive number", id="an empty burst"),
+        pytest.param(
+            ("--dry-run", "--kube-api-burst", "0"),
+            "--kube-api-burst: expected a positive number",
+            id="an empty burst of a dry run",
+        ),
+        pytest.param(
+            ("--dry-run", "--leader-elect"),
+            "--leader-elect can't be combined with --dry-run",
+            id="a lease of a dry run",
+        ),
+        pytest.param(("--dry-run", "--port", "1"), "--port can't be combined with", id="probes of a dry run"),
         pytest.param(("--plugin-deadline", "inf"), "--plugin-deadline: expected a positive", id="an endless deadline"),
         pytest.param(("--port", "-7"), "--port: expected a port from 0", id="a negative port"),
     ],

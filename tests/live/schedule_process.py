@@ -51,7 +51,8 @@ class ScheduleProcess:
 @contextlib.contextmanager
 def bayplan_schedule(kubeconfig: Path | str, log: Path, *options: str) -> Iterator[ScheduleProcess]:
     """Run the process for the length of a ``with`` block; show what it printed if the test fails."""
-    command = [sys.executable, "-m", "bayplan", "schedule", "--kubeconfig", str(kubeconfig), "--port", "0", *options]
+    port = () if "--dry-run" in options else ("--port", "0")
+    command = [sys.executable, "-m", "bayplan", "schedule", "--kubeconfig", str(kubeconfig), *port, *options]
     with log.open("wb") as file, subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT) as process:
         try:
             yield ScheduleProcess(process, log)

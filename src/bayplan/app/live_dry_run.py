@@ -63,12 +63,10 @@ class LiveDryRun:
 
     async def _run(self) -> Agreement:
         declared = self.settings.configuration.declared.client_connection
-        access = await open_access(
-            self.options.kubeconfig or (Path(declared.kubeconfig) if declared.kubeconfig else None),
-            self.options.context,
-        )
+        qps, burst = self.options.rate_limit(declared)
+        access = await open_access(self.options.kubeconfig_for(declared), self.options.context)
         opened = self._report.open("wb") if self._report is not None else nullcontext(None)
-        async with ApiConnection(access, user_agent=USER_AGENT, qps=declared.qps, burst=declared.burst) as connection:
+        async with ApiConnection(access, user_agent=USER_AGENT, qps=qps, burst=burst) as connection:
             with opened as file, stopping_signals(self._stop):
 
                 def write(verdict: Verdict) -> None:

@@ -33,6 +33,7 @@ from bayplan.client.exchanges import drive
 from bayplan.client.requests import USER_AGENT
 from bayplan.engine.actions import Action
 from bayplan.engine.records import RecordLevel, Records
+from bayplan.framework.configuration.document import ClientConnectionConfiguration
 from bayplan.live.cluster_feed import ClusterFeed, ObjectChange
 from bayplan.live.dispatcher import Dispatcher
 from bayplan.live.engine_calls import LastCalls
@@ -77,6 +78,23 @@ class LiveOptions(msgspec.Struct, frozen=True, kw_only=True):
     key: Path | None = None
     plugin_deadline_seconds: float = DEFAULT_DEADLINE_SECONDS
 
+    def kubeconfig_for(self, declared: ClientConnectionConfiguration) -> Path | None:
+        """Return the kubeconfig: of the options or else of the configuration; None for kubectl's search path."""
+        return self.kubeconfig or (Path(declared.kubeconfig) if declared.kubeconfig else None)
+
+    def rate_limit(self, declared: ClientConnectionConfiguration) -> tuple[float, int]:
+        """Return requests per second and burst: of the options or else of the configuration.
+
+        Raises:
+            InputError: the burst is not positive, so that no request could be sent.
+        """
+        qps = declared.qps if self.qps is None else self.qps
+        burst = declared.burst if self.burst is None else self.burst
+        if burst < 1 and qps >= 0:
+            name = "clientConnection.burst" if self.burst is None else "--kube-api-burst"
+            raise InputError(name, got=str(burst), wanted="a positive number, or a negative rate for no limit")
+        return qps, burst
+
 
 class LiveScheduler:
     """One scheduler process, scheduling or waiting for the lease.
@@ -119,8 +137,7 @@ class LiveScheduler:
     # --- start and stop -----------------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
-        named = self.settings.configuration.declared.client_connection.kubeconfig
-        kubeconfig = self.options.kubeconfig or (Path(named) if named else None)
+        kubeconfig = self.options.kubeconfig_for(self.settings.configuration.declared.client_connection)
         access = await open_access(kubeconfig, self.options.context)
         async with self._connection(access) as main, self._connection(access) as events:
             feed = self._feed = ClusterFeed(main, self._apply_changes)
@@ -141,22 +158,8 @@ class LiveScheduler:
                     if health is not None:
                         await health.stop()
 
-    def _rate_limit(self) -> tuple[float, int]:
-        """Return requests per second and burst.
-
-        Raises:
-            InputError: the burst is not positive, so that no request could be sent.
-        """
-        declared, options = self.settings.configuration.declared.client_connection, self.options
-        qps = declared.qps if options.qps is None else options.qps
-        burst = declared.burst if options.burst is None else options.burst
-        if burst < 1 and qps >= 0:
-            name = "clientConnection.burst" if options.burst is None else "--kube-api-burst"
-            raise InputError(name, got=str(burst), wanted="a positive number, or a negative rate for no limit")
-        return qps, burst
-
     def _connection(self, access: ClusterAccess, request_seconds: float = 60.0) -> ApiConnection:
-        qps, burst = self._rate_limit()
+        qps, burst = self.options.rate_limit(self.settings.configuration.declared.client_connection)
         return ApiConnection(
             access,
             user_agent=USER_AGENT,

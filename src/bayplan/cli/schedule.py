@@ -108,6 +108,17 @@ def schedule(
         raise InputError("--report needs --dry-run")
     if report is not None:
         check_output_file(report, "--report")
+    if dry_run:
+        defaults = LiveOptions()
+        refused = {
+            "--leader-elect": leader_elect is True,
+            "--listen": listen != defaults.listen,
+            "--port": port != defaults.port,
+            "--tls-cert": tls_cert is not None,
+            "--tls-key": tls_key is not None,
+        }
+        for option in (name for name, is_given in refused.items() if is_given):
+            raise InputError(f"{option} can't be combined with --dry-run, which has neither a lease nor probes")
     scheduler = SchedulerOptions(
         mode=mode,
         config=configuration_file(mode, config, policy_config_file),
