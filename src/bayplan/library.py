@@ -119,13 +119,26 @@ class Cluster:
         plugins = plugin_classes(plugins)
         registry = registry.with_plugins(*plugins)
         gates = FeatureGates.from_mapping(checked_gates(feature_gates or {}))
-        self.source: ClusterSource | None = None
+        setup = _setup_of(configuration, classic, registry, gates, plugins)
+        self._begin(setup, None, seed, record_level)
+        self.add(*listed)
+
+    def _begin(
+        self,
+        setup: SchedulerSetup,
+        source: ClusterSource | None,
+        seed: int,
+        record_level: RecordLevel,
+        state: ClusterState | None = None,
+    ) -> None:
+        """Set all attributes; the scheduler is for an empty cluster unless it is given a state."""
+        self.source = source
         self.seed = seed
         self._record_level = record_level
-        self._setup = _setup_of(configuration, classic, registry, gates, plugins)
-        weakref.finalize(self, self._setup.connections.close)
-        self._start(None)
-        self.add(*listed)
+        self._setup = setup
+        weakref.finalize(self, setup.connections.close)
+        self.scheduler = setup.make(seed=seed, record_level=record_level, state=state)
+        self._host = InstantHost(self.scheduler)
 
     @classmethod
     def open(cls, *paths: str, record_level: RecordLevel = RecordLevel.FULL, **options: Any) -> Self:
@@ -143,16 +156,14 @@ class Cluster:
                 name = getattr(plugin, "__name__", repr(plugin))
                 hint = f"'FILE.py:{name}', or Cluster.load(..., plugins=[{name}])"
                 raise InputError("plugins", got=f"the class {name}", wanted="strings", hint=hint)
-        return cls.of(open_source(SourceOptions(paths=paths, **options)), record_level=record_level)
+        given = SourceOptions(paths=paths, **options)
+        return cls.of(open_source(given), seed=given.seed, record_level=record_level)
 
     @classmethod
     def of(cls, source: ClusterSource, *, seed: int = 0, record_level: RecordLevel = RecordLevel.FULL) -> Self:
         """Return a cluster with the objects of a source and its scheduler; pending pods are not scheduled yet."""
-        cluster = object.__new__(cls)
-        setup = source.scheduler
-        cluster.source, cluster.seed, cluster._record_level, cluster._setup = source, seed, record_level, setup
-        weakref.finalize(cluster, setup.connections.close)
-        cluster._start(None)
+        cluster = cls.__new__(cls)
+        cluster._begin(source.scheduler, source, seed, record_level)
         cluster.add(*source.objects)
         return cluster
 
@@ -160,11 +171,6 @@ class Cluster:
     def load(cls, *paths: str, **options: Any) -> Self:
         """Return a cluster with the objects of manifests (files, folders, globs); `options` as for the class."""
         return cls(load_inputs(paths).manifest.objects(), **options)
-
-    def _start(self, state: ClusterState | None) -> None:
-        """Create the scheduler, for an empty cluster unless it is given a state."""
-        self.scheduler = self._setup.make(seed=self.seed, record_level=self._record_level, state=state)
-        self._host = InstantHost(self.scheduler)
 
     @property
     def state(self) -> ClusterState:
@@ -239,15 +245,17 @@ class Cluster:
         return [self.records.decision(number) for number in numbers]
 
     def remove(self, *names: str) -> None:
-        """Remove pods (``namespace/name``, or ``name`` in the namespace default) and nodes (``name``); pods first."""
+        """Remove pods (``namespace/name``, or ``name`` in the namespace default) and nodes with their pods (``name``).
+
+        A name of both a pod and a node is the pod's.
+        """
         for name in names:
             key = name if "/" in name else f"default/{name}"
             if self._host.remove_pod(key) is not None:
                 continue
-            node = self._host.node(name)
-            if node is None:
+            if self._host.node(name) is None:
                 raise InputError("remove()", wanted="a pod or node of the cluster", got=f"'{name}'")
-            self._host.handle(node, None)
+            self._host.remove_node(name)
 
     def node_of(self, pod: str) -> str | None:
         """Return the node of a pod (``namespace/name``, or ``name`` in the namespace default), or None."""
@@ -423,13 +431,11 @@ class Cluster:
         catalog = self.state.catalog
         return current_pods(chain(catalog.all(ReplicaSet), catalog.all(Job), pods), self.scheduler.profiles)
 
-    def fork(self) -> Cluster:
+    def fork(self) -> Self:
         """Return an independent copy of the cluster for experiments; its records and random streams start again."""
-        other = object.__new__(Cluster)
-        other.source, other.seed, other._record_level = self.source, self.seed, self._record_level
-        other._setup = replace(self._setup, connections=self._setup.connect())
-        weakref.finalize(other, other._setup.connections.close)
-        other._start(self.state.fork())
+        other = self.__class__.__new__(self.__class__)
+        setup = replace(self._setup, connections=self._setup.connect())
+        other._begin(setup, self.source, self.seed, self._record_level, self.state.fork())
         for key in self.pending:
             other.add(self.scheduler.pods[key])
         return other

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -47,6 +48,12 @@ class Texts(PerNodePlugin):
 class Defaults(PerNodePlugin):
     def __init__(self, arguments, handle=None, limit=3):
         super().__init__(arguments, handle)
+    def score_node(self, pod, node): return 1
+"""
+PLUGIN_OF_ONE_NODE = """
+from bayplan import PerNodePlugin
+
+class {name}(PerNodePlugin):
     def score_node(self, pod, node): return 1
 """
 READS_NUMBERS = """
@@ -275,6 +282,28 @@ def test_the_error_of_a_queueing_hint_names_the_waiting_pod_not_that_of_the_cycl
         placed(folder, "queue_plugins.py:FailsInHint")
     want = "queue_plugins.py:17 the plugin failed in <lambda>() (plugin FailsInHint, pod default/p): KeyError: 'hint'"
     assert want in str(failed.value)
+
+
+def test_files_of_one_name_are_separate_modules(tmp_path: Path) -> None:
+    paths = [tmp_path / name / "plug.py" for name in "ab"]
+    for path, name in zip(paths, ("First", "Second"), strict=True):
+        path.parent.mkdir()
+        path.write_text(PLUGIN_OF_ONE_NODE.format(name=name))
+    options = [f"{path}:{name}" for path, name in zip(paths, ("First", "Second"), strict=True)]
+    registry, _ = load_custom_plugins(options, in_tree_registry())
+    for name in ("First", "Second"):
+        plugin = registry.plugins[name]
+        assert getattr(sys.modules[plugin.__module__], name) is plugin
+
+
+def test_the_module_of_a_plugin_survives_a_failed_reload(tmp_path: Path) -> None:
+    path = tmp_path / "plug.py"
+    path.write_text(PLUGIN_OF_ONE_NODE.format(name="Only"))
+    registry, _ = load_custom_plugins([f"{path}:Only"], in_tree_registry())
+    path.write_text("1 / 0")
+    with pytest.raises(PluginError):
+        load_custom_plugins([f"{path}:Only"], in_tree_registry())
+    assert sys.modules[registry.plugins["Only"].__module__].Only is registry.plugins["Only"]
 
 
 def test_a_repeated_plugin_is_refused(folder: Path) -> None:

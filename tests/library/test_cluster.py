@@ -67,6 +67,18 @@ def test_a_fork_is_independent() -> None:
     cluster.state.check_invariants()
 
 
+def test_the_pods_of_a_removed_node_are_removed() -> None:
+    cluster = three_nodes()
+    cluster.schedule(make_pod("p").req(cpu="3").obj(), make_pod("q").req(cpu="3").obj())
+    node = cluster.node_of("p") or ""
+    cluster.remove(node)
+    assert cluster.node_of("p") is None
+    assert [each.key for each in cluster.timelines()] == ["default/q"]
+    cluster.add(make_node(node).capacity(cpu="4").obj())
+    assert list(cluster.fork().scheduler.pods) == list(cluster.scheduler.pods) == ["default/q"]
+    cluster.state.check_invariants()
+
+
 def test_an_unknown_name_can_not_be_removed() -> None:
     with pytest.raises(InputError, match=r"remove\(\): expected a pod or node of the cluster, got 'nobody'"):
         three_nodes().remove("nobody")
@@ -279,6 +291,12 @@ def test_a_terminating_pod_without_a_node_is_skipped() -> None:
     cluster = Cluster([make_node("a").capacity(cpu="1").obj(), *pods])
     assert [decision.record.node for decision in cluster.schedule()] == ["a"]
     assert cluster.pending == []
+
+
+def test_an_opened_cluster_has_the_seed_of_its_source(tmp_path: Path) -> None:
+    (tmp_path / "dump.yaml").write_text(CORDONED)
+    opened = Cluster.open(str(tmp_path / "dump.yaml"), seed=7)
+    assert (opened.seed, opened.fork().seed, opened.questions().seed) == (7, 7, 7)
 
 
 def test_each_suggestion_can_be_added_to_a_fork(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -43,6 +44,18 @@ def figures(page: Path) -> dict[str, dict[str, object]]:
 def test_directories_with_one_label_are_seeds_of_one_run(results: Path) -> None:
     runs = read_runs([f"a={results / 'seed1'}", f"a={results / 'seed2'}", str(results / "seed2")])
     assert {label: [run.facts.seed for run in group] for label, group in runs.items()} == {"a": [1, 2], "seed2": [2]}
+
+
+def test_directories_of_one_name_are_labelled_by_their_paths(results: Path, tmp_path: Path) -> None:
+    paths = [tmp_path / month / "result" for month in ("may", "june")]
+    for path in paths:
+        shutil.copytree(results / "seed1", path)
+    assert list(read_runs([str(path) for path in paths])) == ["may/result", "june/result"]
+
+
+def test_runs_of_one_label_must_have_different_seeds(results: Path) -> None:
+    with pytest.raises(InputError, match="runs labelled 'a': expected one run for each seed, got several with seed 1"):
+        read_runs([f"a={results / 'seed1'}", f"a={results / 'seed1'}"])
 
 
 def test_a_directory_without_a_result_is_refused(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,14 @@ from bayplan.analysis.export import export
 from bayplan.analysis.result_directory import open_result
 from bayplan.app.simulation import SimulationOptions, simulate
 from bayplan.base.durations import SECOND_NS
+from bayplan.objects.node import Node
 from bayplan.reports.charts import shortened, wait_distribution, waits_by
 from bayplan.reports.intervals import mean_and_margin
 from bayplan.reports.rejections import OTHER, plugin_of, rejections_by_plugin
 from bayplan.reports.run_data import RunData, level
+from bayplan.sim.operations import Apply, Delete, Operation
+from bayplan.testing import make_node, make_pod
+from tests.sim.simulations import simulate as simulation
 
 CLUSTER = """\
 apiVersion: v1
@@ -135,3 +140,23 @@ def test_the_margin_of_two_runs_uses_students_t_distribution() -> None:
 def test_the_margin_of_a_single_run_is_zero() -> None:
     mean, margin = mean_and_margin(np.array([[1.0, 2.0]]))
     assert (mean.tolist(), margin.tolist()) == ([1.0, 2.0], [0.0, 0.0])
+
+
+def test_pods_are_on_the_node_that_had_its_name_at_the_time(tmp_path: Path) -> None:
+    first = make_node("n1").capacity(cpu="4").obj()
+    second = make_node("n1").capacity(cpu="8").uid("second").obj()
+    early = make_pod("early").req(cpu="4").annotation({"bayplan.io/run-time": "50s"}).obj()
+    late = make_pod("late").req(cpu="3").annotation({"bayplan.io/run-time": "50s"}).obj()
+    steps: list[tuple[int, Operation]] = [
+        (0, Apply(first)),
+        (0, Apply(early)),
+        (60, Delete(Node, "n1")),
+        (100, Apply(second)),
+        (100, Apply(late)),
+    ]
+    done = simulation(*((time * SECOND_NS, operation) for time, operation in steps), until_ns=200 * SECOND_NS)
+    export(done, tmp_path / "result")
+    run = RunData(open_result(tmp_path / "result"), "run")
+    cpu = run.resources.index("cpu")
+    assert [run.usage_of_nodes(time * SECOND_NS)[cpu].tolist() for time in (30, 120)] == [[4000, 0], [0, 3000]]
+    assert run.utilisation(np.array([30, 120]) * SECOND_NS, resource="cpu").tolist() == [100, 37.5]

@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from hashlib import blake2b
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -126,13 +127,15 @@ def _load_module(path: Path, option: str) -> ModuleType:
         close = near_name(path.name, sorted(each.name for each in path.parent.glob("*.py")))
         hint = f"'{path.parent / close}'" if close else ""
         raise PluginError(f"--plugin {option}", wanted="an existing Python file", got=repr(str(path)), hint=hint)
-    name = f"bayplan_plugin_{path.stem}"
+    place = blake2b(str(path.resolve()).encode(), digest_size=4).hexdigest()
+    name = f"bayplan_plugin_{path.stem}_{place}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         got, hint = repr(path.name), "a name that ends in .py"
         raise PluginError(f"--plugin {option}", where=str(path), wanted="a Python file", got=got, hint=hint)
     module = importlib.util.module_from_spec(spec)
     # Dataclasses and pickling look up the module of a class by name.
+    before = sys.modules.get(name)
     sys.modules[name] = module
     try:
         # Compile the source, and ignore cached bytecode: a server may reload a file immediately after it was changed.
@@ -140,7 +143,11 @@ def _load_module(path: Path, option: str) -> ModuleType:
         exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
     except (Exception, SystemExit) as problem:
         # SystemExit, too: a plugin file that calls sys.exit must not end a server that reloads it.
-        sys.modules.pop(name, None)
+        if before is None:
+            sys.modules.pop(name, None)
+        else:
+            # The classes that were loaded before stay in use.
+            sys.modules[name] = before
         raise failure_in_plugin(problem, (str(path),), "the file can't be imported") from problem
     return module
 

@@ -108,17 +108,6 @@ def schedule(
         raise InputError("--report needs --dry-run")
     if report is not None:
         check_output_file(report, "--report")
-    if dry_run:
-        defaults = LiveOptions()
-        refused = {
-            "--leader-elect": leader_elect is True,
-            "--listen": listen != defaults.listen,
-            "--port": port != defaults.port,
-            "--tls-cert": tls_cert is not None,
-            "--tls-key": tls_key is not None,
-        }
-        for option in (name for name, is_given in refused.items() if is_given):
-            raise InputError(f"{option} can't be combined with --dry-run, which has neither a lease nor probes")
     scheduler = SchedulerOptions(
         mode=mode,
         config=configuration_file(mode, config, policy_config_file),
@@ -140,11 +129,27 @@ def schedule(
         key=tls_key,
         plugin_deadline_seconds=plugin_deadline,
     )
+    if dry_run:
+        _refuse_ignored(options)
     with background_output():
         logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(asctime)s %(name)s %(message)s")
         code = _compare(options, report) if dry_run else LiveScheduler(options, _print_line).run()
     if code:
         raise typer.Exit(code)
+
+
+def _refuse_ignored(options: "LiveOptions") -> None:
+    """Raise InputError if an option is given that a dry run would ignore."""
+    defaults = type(options)()
+    given = {
+        "--leader-elect": bool(options.leader_elect),
+        "--listen": options.listen != defaults.listen,
+        "--port": options.port != defaults.port,
+        "--tls-cert": options.certificate is not None,
+        "--tls-key": options.key is not None,
+    }
+    for option in (name for name, is_given in given.items() if is_given):
+        raise InputError(f"{option} can't be combined with --dry-run, which has neither a lease nor probes")
 
 
 def _compare(options: "LiveOptions", report: Path | None) -> int:

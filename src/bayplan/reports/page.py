@@ -64,17 +64,17 @@ document.documentElement.dataset.drawn = 'true';
 def read_runs(sources: Sequence[str]) -> dict[str, list[RunData]]:
     """Open result directories, given as ``DIR`` or ``LABEL=DIR``. Those with the same label are runs with different seeds.
 
-    The folder of a sweep stands for its saved results, labelled by their parameters.
+    The default label is the name of the directory, with as many of its parents as distinguish it from the others. The
+    folder of a sweep stands for its saved results, labelled by their parameters.
 
     Raises:
-        InputError: a folder is not a result directory.
+        InputError: a folder is not a result directory, or two runs with one label have the same seed.
     """
     runs: dict[str, list[RunData]] = {}
-    for source in sources:
-        label, equals, folder = source.partition("=")
-        if not equals or Path(source).is_dir():
-            folder = source
-            label = Path(source).name
+    given = [("", source) if Path(source).is_dir() else _split(source) for source in sources]
+    defaults = _distinct_names([folder for label, folder in given if not label])
+    for label, folder in given:
+        label = label or defaults[folder]
         saved = sorted(Path(folder).glob("results/*/seed-*"), key=_seed_of)
         for path in saved:
             runs.setdefault(path.parent.name, []).append(RunData(open_result(path), path.parent.name))
@@ -84,7 +84,32 @@ def read_runs(sources: Sequence[str]) -> dict[str, list[RunData]]:
         raise InputError(
             "report", got="no results", wanted="result directories", hint="bayplan simulate PATH --out DIR"
         )
+    for label, group in runs.items():
+        seeds = [run.facts.seed for run in group]
+        if len(set(seeds)) < len(seeds):
+            twice = next(seed for seed in seeds if seeds.count(seed) > 1)
+            got, wanted = f"several with seed {twice}", "one run for each seed"
+            raise InputError(f"report: runs labelled {label!r}", got=got, wanted=wanted, hint="LABEL=DIR")
     return runs
+
+
+def _split(source: str) -> tuple[str, str]:
+    """Return label and folder; the label is "" without one."""
+    label, equals, folder = source.partition("=")
+    return (label, folder) if equals else ("", source)
+
+
+def _distinct_names(folders: Sequence[str]) -> dict[str, str]:
+    """Return the end of each path that distinguishes it from the others."""
+    parts = {folder: Path(folder).resolve().parts for folder in folders}
+    found = {}
+    for folder, own in parts.items():
+        others = {each for each in parts.values() if each != own}
+        length = 1
+        while length < len(own) and any(each[-length:] == own[-length:] for each in others):
+            length += 1
+        found[folder] = "/".join(own[-length:])
+    return found
 
 
 def _seed_of(path: Path) -> tuple[str, int]:

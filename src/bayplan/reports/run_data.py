@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -121,7 +122,8 @@ class RunData:
     def pods(self) -> Pods:
         """Return the pods by arrival."""
         rows = self.result.table("pods").to_pydict()
-        row_of = {name: row for row, name in enumerate(self.nodes.names)}
+        bound = self._times(rows["bound_ns"])
+        row_of = self._rows_of_nodes(rows["node"], bound.tolist())
         requests = np.zeros((len(self.resources), len(rows["pod"])), dtype=np.int64)
         number_of = {name: number for number, name in enumerate(self.resources)}
         for place, amounts in enumerate(rows["requests"]):
@@ -132,13 +134,25 @@ class RunData:
             rows["pod"],
             rows["workload"],
             np.array(rows["priority"], dtype=np.int64),
-            np.array([row_of.get(name, -1) for name in rows["node"]], dtype=np.int64),
+            np.array(row_of, dtype=np.int64),
             self._times(rows["arrived_ns"]),
-            self._times(rows["bound_ns"]),
+            bound,
             self._times(rows["ended_ns"]),
             np.flatnonzero(~np.array(rows["imported"], dtype=np.bool_)),
             requests,
         )
+
+    def _rows_of_nodes(self, names: Sequence[str | None], bound: Sequence[int]) -> list[int]:
+        """Return the row of each pod's node, -1 without one: of several nodes of one name, the one that existed then."""
+        rows: dict[str | None, list[int]] = {}
+        for row, node_name in enumerate(self.nodes.names):
+            rows.setdefault(node_name, []).append(row)
+        added = self.nodes.added.tolist()
+        found = []
+        for name, time in zip(names, bound, strict=True):
+            known = rows.get(name, [-1])
+            found.append(known[0] if len(known) == 1 else max(known, key=lambda row: (added[row] <= time, added[row])))
+        return found
 
     def _times(self, values: list[int | None]) -> Ints:
         return np.array([_NEVER if value is None else value - self._start_ns for value in values], dtype=np.int64)
