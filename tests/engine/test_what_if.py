@@ -24,7 +24,7 @@ def fingerprint(state: ClusterState, tables: list[DomainTable]) -> dict[str, obj
     """Return everything that a trial may change."""
     for table in tables:
         table.refresh()
-    counters = [*state.counters._matching.values(), *state.counters.owned_terms.values()]
+    counters = [*state.counters._matching.values(), *state.counters.owned_since(0)]
     return {
         "usage": state.usage.tobytes(),
         "pods": [list(pods) for pods in state.pods_on],

@@ -102,14 +102,31 @@ def test_an_owned_counter_counts_pods_that_declare_the_term() -> None:
     term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "z"}}}
     rules = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
     owner = make_pod("p").spec(affinity={"podAntiAffinity": rules}).obj()
-    assert len(state.counters.owned_terms) == 0
+    assert state.counters.owned_since(0) == []
     state.place(state.pod_info(owner), 0)
     place(state, "q", "n0", app="z")
-    (key,) = state.counters.owned_terms
-    assert state.counters.owned(key).values[0] == 1
+    (counter,) = state.counters.owned_since(0)
+    assert state.counters.owned(counter.term) is counter
+    assert (counter.values[0], state.counters.owned_since(1)) == (1, [])
     state.remove_pod("default/p")
-    assert state.counters.owned(key).values[0] == 0
-    assert len(state.counters.owned_terms) == 1
+    assert counter.values[0] == 0
+
+
+def test_classes_and_counters_end_with_their_pods() -> None:
+    state = ClusterState()
+    add_node(state, "n0", "x")
+    for number in range(20):
+        name = f"p{number}"
+        own = make_pod(name).label(job=name).pod_anti_affinity({"job": name}, topology=ZONE).obj()
+        state.place(state.pod_info(own), 0)
+        counter = state.matching_counter(name, lambda pod_class, name=name: pod_class.labels.get("job") == name)  # type: ignore[misc]
+        assert (counter.total, len(state._classes), len(state.counters.owned_since(0))) == (1, 1, 1)
+        state.check_invariants()
+        state.remove_pod(f"default/{name}")
+        assert counter.total == 0
+        del counter
+    assert (len(state._classes), state.counters.owned_since(0), len(state.counters._matching)) == (0, [], 0)
+    assert state.counters.registered == 20
 
 
 def test_a_domain_table_excludes_nodes_that_lack_the_key_or_are_ineligible() -> None:

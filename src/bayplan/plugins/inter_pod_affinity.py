@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from itertools import islice
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -61,7 +60,7 @@ class TermTables:
 
     Attributes:
         namespace_version: the catalog's version of namespaces at the last rebuild.
-        owned_seen: the number of terms of other pods that have been compared with the spec's pod.
+        owned_seen: the number of registered terms of other pods that have been compared with the spec's pod.
         affinity: for each topology key of the required affinity, the pods that match all required affinity terms.
         anti: for each required anti-affinity term, the pods that match it.
         existing_anti: for each required anti-affinity term that matches the spec's pod, the pods that own it.
@@ -179,7 +178,7 @@ class InterPodAffinity(
         if tables.namespace_version != version:
             tables.reset(version)
             self._add_own_terms(spec, tables, cluster)
-        if tables.owned_seen != len(cluster.counters.owned_terms):
+        if tables.owned_seen != cluster.counters.registered:
             self._add_owned_terms(spec, tables, cluster)
         return tables
 
@@ -204,15 +203,16 @@ class InterPodAffinity(
         namespace = cluster.catalog.get(Namespace, spec.namespace)
         namespace_labels = namespace.metadata.labels if namespace is not None else {}
         weighted: WeightedTables = []
-        for term in islice(cluster.counters.owned_terms, tables.owned_seen, None):
+        for counter in cluster.counters.owned_since(tables.owned_seen):
+            term = counter.term
             if isinstance(term, AffinityTerm) and term.matches(spec.namespace, spec.labels, namespace_labels):
-                table = cluster.domain_table(term.topology_key, cluster.counters.owned(term))
+                table = cluster.domain_table(term.topology_key, counter)
                 if term.kind is TermKind.REQUIRED_ANTI_AFFINITY:
                     tables.existing_anti.append(table)
                     tables.version += 1
                 elif term.kind is not TermKind.REQUIRED_AFFINITY or self._hard_weight > 0:
                     weighted.append((self._weight_of(term), table))
-        tables.owned_seen = len(cluster.counters.owned_terms)
+        tables.owned_seen = cluster.counters.registered
         if weighted:
             tables.weighted = [*tables.weighted, *weighted]
 

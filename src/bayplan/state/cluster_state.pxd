@@ -16,8 +16,8 @@ cdef class ClusterState:
     cdef public list pods_on
     cdef public Columns columns
     cdef public RowLog change_log, node_log, pod_log
-    cdef public dict _classes, _priorities
-    cdef public object _account, _largest_sum, small
+    cdef public dict _priorities
+    cdef public object _classes, _class_codes, _account, _largest_sum, small
     cdef object _journal, _footprints
     cdef object __weakref__
 

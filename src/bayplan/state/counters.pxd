@@ -4,9 +4,10 @@ from libc.stdint cimport int64_t, uint8_t
 from bayplan.state.row_log cimport LogReader, RowLog
 
 cdef class Counter:
-    cdef public object values, matches
+    cdef public object values, matches, term
     cdef public int64_t[::1] counts
     cdef public int64_t total
+    cdef public Py_ssize_t number
     cdef public RowLog log
     cdef object __weakref__
 

@@ -119,7 +119,8 @@ class PodInfo:
         """Return when the pod started, in nanoseconds; `JUST_STARTED_NS` if its status has no start time."""
         if self._start_ns == _UNKNOWN:
             text = self.pod.status.start_time
-            self._start_ns = JUST_STARTED_NS if text is None else parse_time_ns(text)
+            # Any other time fits into an int64, and so does its negative.
+            self._start_ns = JUST_STARTED_NS if text is None else _clamped(parse_time_ns(text))
         return self._start_ns
 
     def replace_version(self, pod: Pod) -> None:
@@ -129,6 +130,10 @@ class PodInfo:
 
     def __repr__(self) -> str:
         return f"PodInfo({self.key!r}, row={self.row})"
+
+
+def _clamped(time_ns: int) -> int:
+    return min(max(time_ns, 1 - JUST_STARTED_NS), JUST_STARTED_NS - 1)
 
 
 def counts_the_same(old: Pod, new: Pod) -> bool:

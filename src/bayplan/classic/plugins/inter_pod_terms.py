@@ -25,14 +25,15 @@ class OwnedTerms:
 
     def refresh(self, namespace: str, labels: dict[str, str], cluster: ClusterState) -> None:
         """Add the terms that were registered since the last call."""
-        if self.seen == len(cluster.counters.owned_terms):
+        counters = cluster.counters
+        if self.seen == counters.registered:
             return
-        terms = [term for term in cluster.counters.owned_terms if isinstance(term, AffinityTerm)]
-        for term in terms[max(self.seen, 0) :]:
-            if matches(term, namespace, labels):
-                table = cluster.domain_table(term.topology_key, cluster.counters.owned(term))
+        for counter in counters.owned_since(self.seen):
+            term = counter.term
+            if isinstance(term, AffinityTerm) and matches(term, namespace, labels):
+                table = cluster.domain_table(term.topology_key, counter)
                 self.by_kind.setdefault(term.kind, []).append((term, table))
-        self.seen, self.weighted = len(terms), None
+        self.seen, self.weighted = counters.registered, None
         self.version += 1
 
 
