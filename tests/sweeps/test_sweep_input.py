@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +45,53 @@ def test_an_invalid_base_configuration_ends_the_sweep(folder: Path, config: str,
     assert not (folder / "out").exists()
 
 
-def test_a_weight_of_a_plugin_without_scores_ends_the_sweep(folder: Path) -> None:
-    (folder / "sweep.yaml").write_text("paths: [cluster.yaml]\nparameters: {weight.NodeUnschedulable: [0, 2]}\n")
+@pytest.mark.parametrize(
+    ("parameters", "want"),
+    [
+        pytest.param(
+            "weight.NodeUnschedulable: [0, 2]",
+            "parameter weight.NodeUnschedulable: expected a score plugin",
+            id="a weight of a plugin without scores",
+        ),
+        pytest.param(
+            "weight.NodeResourceFit: [0, 2]", "try weight.NodeResourcesFit", id="a weight of a misspelt plugin"
+        ),
+        pytest.param(
+            "args.NodeResourceFit.scoringStrategy.type: [MostAllocated]",
+            "try args.NodeResourcesFit.scoringStrategy.type",
+            id="an argument of a misspelt plugin",
+        ),
+        pytest.param("args.NodeName.a: [1]", "expected a plugin with arguments", id="a plugin without arguments"),
+        pytest.param(
+            "args.NodeResourcesFit.scoringStrateg.type: [MostAllocated, LeastAllocated]",
+            "unknown field; try 'scoringStrategy'",
+            id="a misspelt argument",
+        ),
+    ],
+)
+def test_a_parameter_that_fails_in_all_trials_ends_the_sweep(folder: Path, parameters: str, want: str) -> None:
+    (folder / "sweep.yaml").write_text(f"paths: [cluster.yaml]\nparameters: {{{parameters}}}\n")
     plan = read_plan(folder / "sweep.yaml")
-    with pytest.raises(InputError, match=r"parameter weight\.NodeUnschedulable: expected a score plugin"):
+    with pytest.raises(InputError, match=re.escape(want)):
         run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))
     assert not (folder / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "want"),
+    [
+        pytest.param("weight.NodeResourcesFit: [1, -1]", "integers of at least 0, got -1", id="a negative weight"),
+        pytest.param("weight.NodeResourcesFit: {min: 1, max: 2.5}", "at least 0, got 2.5", id="a fraction as weight"),
+        pytest.param("percentageOfNodesToScore: [120]", "integers from 0 to 100, got 120", id="a share above 100"),
+        pytest.param("nodes: [x], shape: [s]", "integers of at least 0, got 'x'", id="a text for nodes"),
+        pytest.param("shape: {min: 1, max: 2}", "expected a list of names of shapes", id="a range of shapes"),
+        pytest.param("args.NodeResourcesFit: [1]", "expected args.PLUGIN.FIELD", id="an argument without field"),
+    ],
+)
+def test_a_value_that_no_configuration_allows_is_refused(folder: Path, parameters: str, want: str) -> None:
+    (folder / "sweep.yaml").write_text(f"shapes: {{s: {{cpu: 4}}}}\nparameters: {{{parameters}}}\n")
+    with pytest.raises(InputError, match=re.escape(want)):
+        read_plan(folder / "sweep.yaml")
 
 
 @pytest.mark.parametrize("kinds", ["[List]", "[System, List]"], ids=["all sets", "one of two sets"])

@@ -101,7 +101,7 @@ def sweep(
 
 def _print_best(plan: SweepPlan, sets: Sequence[Candidate], best: int) -> None:
     """Print the objective, the best parameter sets with their scores, and the errors of those that failed."""
-    from bayplan.base.counted_nouns import format_count
+    from bayplan.base.counted_nouns import format_count, is_or_are
     from bayplan.sweeps.objectives import OBJECTIVES
 
     goal = OBJECTIVES[plan.objective]
@@ -116,10 +116,11 @@ def _print_best(plan: SweepPlan, sets: Sequence[Candidate], best: int) -> None:
         typer.echo("  All sets have the same score: these parameters do not change this objective here.")
     unplaced = [candidate for candidate in scored if candidate.waiting]
     if unplaced and not plan.until and goal.grows_with_time:
-        count, most = format_count(len(unplaced), "set"), format_count(max(each.waiting for each in unplaced), "pod")
+        most = max(each.waiting for each in unplaced)
+        count, pods = format_count(len(unplaced), "set"), format_count(most, "pod")
         typer.echo(
-            f"  Up to {most} are still pending at the end of {count}. They count only up to the end of the run, which differs "
-            "between sets: set `until` in the sweep file."
+            f"  Up to {pods} {is_or_are(most)} still pending at the end of {count}. They count only up to the end of the "
+            "run, which differs between sets: set `until` in the sweep file."
         )
     _print_failed([candidate for candidate in sets if candidate.score is None])
 

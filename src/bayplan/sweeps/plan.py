@@ -14,7 +14,7 @@ from bayplan.base.errors import InputError
 from bayplan.base.go_text.durations import read_duration
 from bayplan.base.near_names import near_name
 from bayplan.sweeps.objectives import OBJECTIVES
-from bayplan.sweeps.space import NODES, SHAPE, Choice, Space, check_names, grid, read_space
+from bayplan.sweeps.space import NODES, SHAPE, Choice, Space, check_space, grid, read_space
 
 SEARCHES = ("grid", "random", "optuna")
 DEFAULT_TRIALS = 100
@@ -111,7 +111,7 @@ def read_plan(path: Path, **given: object) -> SweepPlan:
         autoscaler=_file(path, found, "autoscaler"),
         descheduler=_file(path, found, "descheduler"),
     )
-    check_names(plan.space, where)
+    check_space(plan.space, where)
     _check_shape_names(plan, where)
     return plan
 

@@ -85,15 +85,39 @@ def _read_domain(name: str, domain: object, where: str) -> Choice | Range:
     raise InputError(f"parameter {name}", where=where, got=repr(domain), wanted=wanted)
 
 
-def check_names(space: Space, where: str) -> None:
-    """Check the names of parameters, as far as they don't depend on the scheduler's plugins.
+def check_space(space: Space, where: str) -> None:
+    """Check the names and values of parameters, as far as they don't depend on the scheduler's plugins.
 
     Raises:
-        InputError: a name is unknown.
+        InputError: a name is unknown, or a value is invalid whatever the other parameters are.
     """
-    for name in space:
-        if not name.startswith((WEIGHT, ARGS)) and name not in (SAMPLING, SHAPE, NODES):
+    for name, domain in space.items():
+        if name.startswith(WEIGHT):
+            _check_integers(name, domain, where)
+        elif name == SAMPLING:
+            _check_integers(name, domain, where, most=100)
+        elif name == NODES:
+            _check_integers(name, domain, where)
+        elif name == SHAPE and isinstance(domain, Range):
+            raise InputError(f"parameter {name}", where=where, got="a range", wanted="a list of names of shapes")
+        elif name.startswith(ARGS):
+            _check_argument(name, where)
+        elif name != SHAPE:
             raise unknown_parameter(name, where)
+
+
+def _check_integers(name: str, domain: Choice | Range, where: str, *, most: int | None = None) -> None:
+    """Raise InputError unless all values of a parameter are integers from 0 to `most`."""
+    for value in domain.values if isinstance(domain, Choice) else (domain.lowest, domain.highest):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0 or (most is not None and value > most):
+            wanted = "integers of at least 0" if most is None else f"integers from 0 to {most}"
+            raise InputError(f"parameter {name}", where=where, got=repr(value), wanted=wanted)
+
+
+def _check_argument(name: str, where: str) -> None:
+    """Raise InputError unless the parameter names a plugin and a field of its arguments."""
+    if "" in name.split(".") or name.count(".") < 2:
+        raise InputError("parameter", where=where, got=repr(name), wanted=f"{ARGS}PLUGIN.FIELD")
 
 
 def unknown_parameter(name: str, where: str = "") -> InputError:

@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from bayplan.app.custom_plugins import load_custom_plugins
 from bayplan.base.errors import InputError
 from bayplan.base.garbage_collector import rare_collections
+from bayplan.plugins.registry import in_tree_registry
 from bayplan.sweeps.executors import Executor
 from bayplan.sweeps.objectives import OBJECTIVES
 from bayplan.sweeps.plan import SweepPlan, trial_count
 from bayplan.sweeps.searches import make_search
 from bayplan.sweeps.space import Parameters, Value
 from bayplan.sweeps.store import SweepFolder
-from bayplan.sweeps.trials import Outcome, Trial, check_weights, trial_setup
+from bayplan.sweeps.trials import Outcome, Trial, check_plugins, trial_setup
 
 Progress = Callable[[int, int], None]
 """Called with the number of finished trials and the number of all trials."""
@@ -50,8 +52,8 @@ def run_sweep(
         progress: called before each batch and after each trial.
 
     Raises:
-        InputError: the configuration of the plan is invalid with every parameter set, the folder belongs to another sweep or
-            to other input, or the input cannot be read.
+        InputError: a parameter names an unknown plugin, the configuration is invalid with every parameter set, the folder
+            belongs to another sweep or to other input, or the input cannot be read.
     """
     _check_configuration(plan)
     store = SweepFolder(folder, plan)
@@ -71,29 +73,21 @@ def _check_configuration(plan: SweepPlan) -> None:
     """Report an error that all trials would have before the first of them.
 
     Raises:
-        InputError: the configuration is invalid without parameters, and with all of the first ones for the same reason; or a
-            plugin with a weight has no scores.
+        InputError: a parameter names an unknown or unsuitable plugin, or the scheduler refuses all parameter sets of the
+            first batch.
     """
-    try:
-        setup = trial_setup(plan, {})
-    except InputError as problem:
-        if _all_fail(plan, str(problem)):
-            raise
-        return  # A parameter completes or corrects the configuration, or each trial reports its own error.
-    setup.connections.close()
-    check_weights(setup, plan.space)
-
-
-def _all_fail(plan: SweepPlan, error: str) -> bool:
-    """Return whether the configuration is invalid for one reason with all parameter sets of the first batch."""
+    registry, _ = load_custom_plugins(plan.plugins, in_tree_registry())
+    check_plugins(registry, plan.space)
+    first: InputError | None = None
     for parameters in next(iter(make_search(plan).batches()), []):
         try:
             trial_setup(plan, parameters).connections.close()
         except InputError as problem:
-            if str(problem) == error:
-                continue
-        return False
-    return True
+            first = first or problem
+            continue
+        return  # The trials report the errors of other parameter sets.
+    if first is not None:
+        raise first
 
 
 def _run_batches(

@@ -20,14 +20,18 @@ from bayplan.app.scheduler_setup import SchedulerSetup, read_setup
 from bayplan.app.simulation import RunFiles, SimulationOptions, prepare_simulation, read_run_files
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.durations import read_duration
+from bayplan.base.near_names import near_name
 from bayplan.engine.records import RecordLevel
 from bayplan.formats.inputs import Inputs, load_inputs
 from bayplan.formats.trace import Trace
 from bayplan.framework.configuration.extension_points import ExtensionPoint
 from bayplan.framework.configuration.loading import default_configuration
+from bayplan.framework.configuration.plugin_arguments import argument_type_of
+from bayplan.framework.registry import Registry
 from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.node import Node, NodeStatus
 from bayplan.objects.node_prices import PRICE
+from bayplan.plugins.registry import in_tree_registry
 from bayplan.sweeps.objectives import figures_of
 from bayplan.sweeps.plan import PRICE_FIELD, SweepPlan
 from bayplan.sweeps.space import ARGS, NODES, SAMPLING, SHAPE, WEIGHT, Value, unknown_parameter
@@ -120,7 +124,7 @@ def trial_setup(plan: SweepPlan, parameters: Mapping[str, Value]) -> SchedulerSe
     """Return the scheduler setup for a parameter set.
 
     Raises:
-        InputError: a parameter is unknown, the configuration is invalid, or a plugin with a weight has no scores.
+        InputError: a parameter or its plugin is unknown, or the configuration is invalid.
     """
     try:
         setup = _read_setup(plan, trial_configuration(plan.config, parameters))
@@ -128,21 +132,35 @@ def trial_setup(plan: SweepPlan, parameters: Mapping[str, Value]) -> SchedulerSe
         # Perhaps the configuration is malformed, so that parameters can't be applied. Then its reader reports where.
         _read_setup(plan, trial_configuration(plan.config, {})).connections.close()
         raise
-    check_weights(setup, parameters)
+    check_plugins(setup.registry, parameters)
     weights = {name.removeprefix(WEIGHT): value for name, value in parameters.items() if name.startswith(WEIGHT)}
     return _without_scores(setup, {plugin for plugin, weight in weights.items() if not weight})
 
 
-def check_weights(setup: SchedulerSetup, names: Iterable[str]) -> None:
-    """Check the parameters with these names that are weights.
+def check_plugins(registry: Registry, names: Iterable[str]) -> None:
+    """Check the plugins in the names of parameters.
 
     Raises:
-        InputError: a plugin with a weight has no scores.
+        InputError: there is no such plugin, it has no scores for its weight, or it has no arguments.
     """
     for name in names:
-        known = setup.registry.plugins.get(name.removeprefix(WEIGHT)) if name.startswith(WEIGHT) else None
-        if known is not None and ExtensionPoint.SCORE not in known.extension_points():
+        prefix, _, rest = name.partition(".")
+        kind = f"{prefix}."
+        if kind not in (WEIGHT, ARGS):
+            continue
+        plugin, dot, field = (rest, "", "") if kind == WEIGHT else rest.partition(".")
+        known = registry.plugins.get(plugin)
+        if known is None:
+            scorers = [
+                name for name, each in registry.plugins.items() if ExtensionPoint.SCORE in each.extension_points()
+            ]
+            near = near_name(plugin, scorers if kind == WEIGHT else registry.plugins)
+            hint = f"{kind}{near}{dot}{field}" if near else ""
+            raise InputError(f"parameter {name}", got=repr(plugin), wanted="the name of a plugin", hint=hint)
+        if kind == WEIGHT and ExtensionPoint.SCORE not in known.extension_points():
             raise InputError(f"parameter {name}", got="a plugin without scores", wanted="a score plugin")
+        if kind == ARGS and plugin in in_tree_registry().plugins and argument_type_of(plugin) is None:
+            raise InputError(f"parameter {name}", got=f"{plugin}, which has none", wanted="a plugin with arguments")
 
 
 def _read_setup(plan: SweepPlan, configuration: Mapping[str, object]) -> SchedulerSetup:
@@ -217,8 +235,6 @@ def _set_weight(profile: dict[str, Any], plugin: str, weight: Value, *, known: s
 def _set_argument(profile: dict[str, Any], path: str, value: Value) -> None:
     """Set a field of a plugin's arguments, for example ``NodeResourcesFit.scoringStrategy.type``."""
     plugin, *fields = path.split(".")
-    if not fields:
-        raise InputError("parameter", got=repr(ARGS + path), wanted=f"{ARGS}PLUGIN.FIELD")
     entries: list[dict[str, Any]] = profile.setdefault("pluginConfig", [])
     entry = next((each for each in entries if each.get("name") == plugin), None)
     if entry is None:
