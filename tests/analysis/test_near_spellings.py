@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bayplan import Cluster
+from bayplan import Cluster, RecordLevel, make_node, make_pod
 from bayplan.analysis import near_spellings
+from bayplan.testing.builders import PodBuilder
 
 OBJECTS = """
 apiVersion: v1
@@ -47,7 +48,7 @@ items:
             "",
             id="a key that is only part of the key in the cause",
         ),
-        pytest.param("nodeSelector: {disktype: sdd}", "", id="a value is not corrected"),
+        pytest.param("nodeSelector: {disktype: sdd}", "", id="values are listed instead"),
         pytest.param("nodeSelector: {example.com/rack: a}", "", id="a key that no label resembles"),
         pytest.param(
             "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: "
@@ -95,6 +96,52 @@ def test_a_misspelt_reference_is_followed_by_the_likely_spelling(tmp_path: Path,
     (reason, *_) = Cluster.open(str(tmp_path / "dump.yaml")).waiting_reasons()
     assert reason.summary.endswith(want or reason.summary)
     assert ("perhaps" in reason.summary) == bool(want)
+
+
+NODES = [
+    make_node(f"gke-prod-{pool}-1a2b3c4d-x9z{number}")
+    .label(pool=pool, tier="a" if number else "b")
+    .capacity(cpu="4")
+    .obj()
+    for number, pool in enumerate(["general", "gpu", "highmem", "ingress", "spot"])
+]
+
+
+@pytest.mark.parametrize(
+    ("pod", "want"),
+    [
+        pytest.param(
+            make_pod("p").node_selector(tier="c"),
+            "no node has the label tier=c (nodeSelector; values of tier: a and b)",
+            id="few values",
+        ),
+        pytest.param(
+            make_pod("p").node_selector(pool="gpuu"),
+            "no node has the label pool=gpuu (nodeSelector; values of pool: gpu and 4 more)",
+            id="many values, one of them similar",
+        ),
+        pytest.param(
+            make_pod("p").node_selector(pool="x1"),
+            "no node has the label pool=x1 (nodeSelector; values of pool: general, gpu, highmem, ingress and 1 more)",
+            id="many values, none of them similar",
+        ),
+        pytest.param(
+            make_pod("p").node_selector(tier="c", disk="ssd"),
+            "no node has the labels tier=c, disk=ssd (nodeSelector; values of tier: a and b)",
+            id="a key that no node has",
+        ),
+        pytest.param(
+            make_pod("p").node_affinity("pool", "spott", "gpuu"),
+            "no node matches pool In (spott, gpuu) (required node affinity; values of pool: spot, gpu and 3 more)",
+            id="values of a node affinity",
+        ),
+    ],
+)
+def test_the_cause_names_existing_values_of_a_label_without_the_required_one(pod: PodBuilder, want: str) -> None:
+    cluster = Cluster([*NODES, pod.obj()], record_level=RecordLevel.OFF)
+    assert cluster.explain("p").verdict == f"default/p is pending: {want}"
+    assert cluster.unblock("p").verdict.startswith(f"default/p is pending: {want}; best: ")
+    assert [each.summary for each in cluster.waiting_reasons()] == [want]
 
 
 def test_a_misspelt_scheduler_is_followed_by_the_likely_spelling(tmp_path: Path) -> None:

@@ -259,7 +259,7 @@ def test_explain_unblock_and_waiting_reasons_give_the_same_root_cause(
         ),
         pytest.param(
             make_pod("x").node_selector(pool="none"),
-            "no node has the label pool=none (nodeSelector)",
+            "no node has the label pool=none (nodeSelector; values of pool: general and gpu)",
             id="the pod selects nodes that do not exist",
         ),
     ],

@@ -10,6 +10,7 @@ import numpy as np
 
 from bayplan.analysis.device_claims import unallocated_claims
 from bayplan.analysis.filter_matrix import CORDON, FIT, LOAD, NODE_AFFINITY, TAINTS, VOLUME_FILTERS, FilterMatrix
+from bayplan.analysis.near_spellings import existing_values
 from bayplan.analysis.node_groups_text import NodeGroups, term_text
 from bayplan.analysis.node_taints import condition_of, reserving_taints, taint_text, untolerated_taints
 from bayplan.analysis.reason_counts import largest_first, reason_counts
@@ -331,17 +332,20 @@ class CauseWords:
             # The pod's own rules allow some node, so the rule is in the configuration.
             what = f"{self._added()} excludes {self._groups.every(selected).rstrip(',')}"
             return what if self._groups.selection else f"{self._added()} excludes every node"
-        missing = [
-            f"{key}={value}"
+        missing = {
+            key: [value]
             for key, value in wanted.items()
             if not any(node.metadata.labels.get(key) == value for node in self._nodes)
-        ]
+        }
         if missing:
-            return f"no node has the {plural('label', len(missing))} {', '.join(missing[:SHOWN])} (nodeSelector)"
+            shown = ", ".join(f"{key}={wanted[key]}" for key in [*missing][:SHOWN])
+            values = existing_values(missing, self._nodes)
+            return f"no node has the {plural('label', len(missing))} {shown} (nodeSelector{values})"
         terms = self._groups.terms()
         impossible = [self._groups.unmet(term) for term in terms]
         if terms and all(impossible):
-            return f"no node matches {' or '.join(dict.fromkeys(impossible))} (required node affinity)"
+            values = existing_values(self._groups.unmet_values(terms), self._nodes)
+            return f"no node matches {' or '.join(dict.fromkeys(impossible))} (required node affinity{values})"
         parts = [f"{key}={value}" for key, value in wanted.items()]
         parts += [" or ".join(term_text(term) for term in terms)] if terms else []
         return f"no node matches all of {', '.join(parts)}" if parts else ""

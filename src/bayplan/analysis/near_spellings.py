@@ -1,12 +1,13 @@
-"""Suggestions for misspelt label keys and names of objects that a pod refers to, as part of the cause."""
+"""Suggestions for misspelt label keys, label values and names of objects that a pod refers to, as part of the cause."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from bayplan.analysis.surroundings import Surroundings
+from bayplan.analysis.units import format_list
 from bayplan.base.near_names import near_name
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
@@ -26,6 +27,9 @@ _MESSAGES: tuple[tuple[re.Pattern[str], type[KubernetesObject]], ...] = (
 MAX_NAMES = 2_000
 """Maximum number of existing names to compare with a missing one, which takes about 6 ms: `waiting` has many causes."""
 
+SHOWN_VALUES = 4
+"""Maximum number of existing values of a label in a sentence."""
+
 _WORDS = re.compile(r"[\w./-]+")
 """The words of a cause, among them complete label keys."""
 
@@ -40,6 +44,30 @@ def meant_clause(names: Iterable[str]) -> str:
     """Return ``perhaps NAME was meant`` for names that are similar to those in a cause; "" if there are none."""
     found = list(dict.fromkeys(filter(None, names)))
     return f"perhaps {' and '.join(found)} {'was' if len(found) == 1 else 'were'} meant" if found else ""
+
+
+def existing_values(missing: Mapping[str, Collection[str]], nodes: Collection[Node]) -> str:
+    """Return ``; values of KEY: A, B and C`` for each label of nodes without a value that a pod requires.
+
+    If there are more than `SHOWN_VALUES`, only those similar to the required ones, or the first.
+
+    Args:
+        missing: the required values by key.
+        nodes: the nodes; keys that none of them has are left out.
+    """
+    texts = []
+    for key, required in missing.items():
+        known = sorted({value for node in nodes if (value := node.metadata.labels.get(key))})
+        shown = known if len(known) <= SHOWN_VALUES else _nearest(required, known) or known[:SHOWN_VALUES]
+        if shown:
+            texts.append(f"; values of {key}: {format_list(shown, more=len(known) - len(shown))}")
+    return "".join(texts)
+
+
+def _nearest(required: Iterable[str], known: Sequence[str]) -> list[str]:
+    """Return the existing values that resemble required ones, at most `SHOWN_VALUES`."""
+    near = (near_name(value, islice(known, MAX_NAMES)) for value in islice(required, SHOWN_VALUES))
+    return list(dict.fromkeys(filter(None, near)))
 
 
 def _near_keys(cause: str, pod: Pod, nodes: Collection[Node]) -> Iterator[str]:

@@ -124,9 +124,21 @@ class NodeGroups:
 
     def unmet(self, term: NodeSelectorTerm) -> str:
         """Return the requirements of a term that no node meets, joined by "and"; "" if some node meets each of them."""
-        rules = [(term_text(each), [_compiled(each)]) for each in _requirements(term)]
+        return " and ".join(term_text(each) for each in self._unmet(term))
+
+    def unmet_values(self, terms: Sequence[NodeSelectorTerm]) -> dict[str, list[str]]:
+        """Return the values of labels that the terms require and no node has, by key."""
+        found: dict[str, list[str]] = {}
+        for part in (each for term in terms for each in self._unmet(term)):
+            for requirement in part.match_expressions:
+                if requirement.operator == "In":
+                    found.setdefault(requirement.key, []).extend(requirement.values or ())
+        return found
+
+    def _unmet(self, term: NodeSelectorTerm) -> list[NodeSelectorTerm]:
         nodes = self._by_name.values()
-        return " and ".join(text for text, rule in rules if not any(_meets(node, rule) for node in nodes))
+        rules = ((each, [_compiled(each)]) for each in _requirements(term))
+        return [each for each, rule in rules if not any(_meets(node, rule) for node in nodes)]
 
 
 def _meets(node: Node, alternatives: Sequence[NodeTerm]) -> bool:
