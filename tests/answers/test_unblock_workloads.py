@@ -30,3 +30,27 @@ def test_gates_of_the_waiting_pod_are_removed_if_another_pod_of_the_workload_has
     found = unblocked(wanted("p-1"), wanted("p-2").req(cpu="1").gate("quota"))
     assert [each.text for each in found.suggestions] == ["remove the scheduling gate quota"]
     assert found.waiting == ["default/p-2"]
+
+
+def test_the_verdict_states_the_reasons_of_all_pods() -> None:
+    pods = [make_pod(f"p-{number}").owner("ReplicaSet", "app") for number in range(6)]
+    large = "it requests 9 cpu, but the largest node offers 4"
+    zoned, disk, rack = ({label: "x"} for label in ("zone", "disk", "rack"))
+    found = unblocked(pods[0].node_selector(zoned), pods[1].req(cpu="9"), pods[2].req(cpu="9"))
+    assert found.verdict.startswith(
+        f"3 pending pods, such as default/p-1, fit on no node: {large}; best for it: add a node"
+    )
+    assert found.verdict.endswith(
+        "; other pods wait for a different reason: default/p-0: no node has the label zone=x (nodeSelector)"
+    )
+    found = unblocked(pods[1], pods[2], pods[3].node_selector(disk), pods[4].node_selector(rack), pods[0])
+    assert found.verdict.endswith(
+        "; other pods wait for different reasons: default/p-3: no node has the label disk=x (nodeSelector); "
+        "default/p-4: no node has the label rack=x (nodeSelector); and 1 more reason"
+    )
+    assert found.waiting[:2] == ["default/p-1", "default/p-2"]
+
+
+def test_the_verdict_states_a_shared_reason_once() -> None:
+    found = unblocked(*(make_pod(f"p-{cpu}").req(cpu=cpu, memory="9Gi").owner("ReplicaSet", "app") for cpu in "12"))
+    assert "wait for" not in found.verdict

@@ -24,6 +24,7 @@ from bayplan.answers.shape_catalogue import ShapeCatalogue
 from bayplan.answers.steps import RANKS, RISKS, Step, StepKind, changes_of, edited, includes, with_spec
 from bayplan.answers.terminating_pods import terminating_pods
 from bayplan.answers.trial import Placement, Trial, TrialResult
+from bayplan.answers.waiting_reasons import equal_pods, other_reasons
 from bayplan.base.counted_nouns import format_count, is_or_are
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.objects.kinds import encode
@@ -128,7 +129,10 @@ def unblock(trial: Trial, pods: Sequence[Pod], catalogue: Sequence[Node] = (), *
     trial.profile(pods[0])
     before = trial.trials
     now = trial.attempt(pods)
-    waiting = [pod for pod, place in zip(pods, now.placed, strict=True) if not place.node]
+    unplaced = [pod for pod, place in zip(pods, now.placed, strict=True) if not place.node]
+    # The largest group of equal pods first, because the suggestions are for the reason of the first pod.
+    groups = sorted(equal_pods(unplaced), key=lambda group: -len(group))
+    waiting = list(chain(*groups))
     keys = [pod.key for pod in pods]
     if not waiting:
         return Unblocking(
@@ -137,6 +141,7 @@ def unblock(trial: Trial, pods: Sequence[Pod], catalogue: Sequence[Node] = (), *
     # Pods that fit take room from those that don't, so schedule them first.
     with trial.after([pod for pod, place in zip(pods, now.placed, strict=True) if place.node]):
         diagnosis = diagnose_pod(trial, waiting[0])
+        different = other_reasons(trial, groups, diagnosis.cause.summary)
         ungated = with_spec(waiting[0], scheduling_gates=())
         searched = diagnose_pod(trial, ungated) if waiting[0].spec.scheduling_gates else diagnosis
     ungating = tuple(gate_steps(waiting[0]))
@@ -150,7 +155,7 @@ def unblock(trial: Trial, pods: Sequence[Pod], catalogue: Sequence[Node] = (), *
         limits.append(f"{first}, {is_or_are(others)} not considered")
     ranked = [replace(each, rank=place) for place, each in enumerate(found, start=1)]
     return Unblocking(
-        verdict=_verdict(diagnosis, waiting, len(pods), ranked),
+        verdict=_verdict(diagnosis, waiting, len(pods), ranked, different),
         pods=keys,
         waiting=[pod.key for pod in waiting],
         fits=False,
@@ -168,14 +173,17 @@ def _fitting(now: TrialResult) -> str:
     return f"all {len(now.placed):,} pods fit now: {first.pod} would go to {first.node}"
 
 
-def _verdict(diagnosis: PodDiagnosis, waiting: Sequence[Pod], asked: int, found: Sequence[Suggestion]) -> str:
+def _verdict(
+    diagnosis: PodDiagnosis, waiting: Sequence[Pod], asked: int, found: Sequence[Suggestion], different: str
+) -> str:
     first, count = waiting[0].key, len(waiting)
     of = f"{count:,} of {format_count(asked, 'pending pod')}" if count < asked else f"{count:,} pending pods"
     several = f"{of}, such as {first}, {'fits' if count == 1 else 'fit'} on no node"
     state = "gated" if GATES in diagnosis.matrix.whole else "pending"
-    best = "if not, best" if diagnosis.cause.is_misspelt else "best"
+    best = ("if not, best" if diagnosis.cause.is_misspelt else "best") + (" for it" if different else "")
+    also = f"; other pods wait for {different}" if different else ""
     end = f"{best}: {found[0].text}" if found else "nothing that was tried helps"
-    return f"{f'{first} is {state}' if asked == 1 else several}: {diagnosis.cause.headline}; {end}"
+    return f"{f'{first} is {state}' if asked == 1 else several}: {diagnosis.cause.headline}; {end}{also}"
 
 
 class _Search:

@@ -10,14 +10,22 @@ from bayplan.analysis.cluster_sentences import CommonCause, cluster_sentence
 from bayplan.analysis.filter_matrix import GATES
 from bayplan.analysis.near_spellings import meant_clause
 from bayplan.analysis.rows import Rows
+from bayplan.analysis.units import format_list
 from bayplan.answers.pod_diagnosis import diagnose_pod
 from bayplan.answers.trial import Trial
+from bayplan.base.counted_nouns import format_count
 from bayplan.base.near_names import near_name
 from bayplan.objects.pod import Pod
 
 UNATTENDED = "no scheduler"
 NO_NODES = "no nodes"
 SEVERAL = "several filters"
+
+MAX_DIAGNOSED = 10
+"""Maximum number of different pods of a workload to diagnose, which takes a few milliseconds each."""
+
+SHOWN_REASONS = 2
+"""Maximum number of other reasons in a sentence."""
 
 
 class WaitingReason(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +77,28 @@ def waiting_reasons(trial: Trial, pods: Sequence[Pod]) -> Rows[WaitingReason]:
         for (plugin, sentence), entries in found.items()
     ]
     return Rows(sorted(rows, key=lambda row: (-row.sole_pods, -row.pods, row.plugin)), WaitingReason)
+
+
+def other_reasons(trial: Trial, groups: Sequence[Sequence[Pod]], summary: str) -> str:
+    """Return the reasons of pods that wait for a different reason than the first, as text; "" if there are none.
+
+    Args:
+        trial: the cluster.
+        groups: the waiting pods, see `equal_pods`; those after `MAX_DIAGNOSED` are ignored.
+        summary: the reason of the first group.
+    """
+    found: dict[str, list[Pod]] = {}
+    for members in groups[1:MAX_DIAGNOSED]:
+        diagnosis = diagnose_pod(trial, members[0])
+        if not diagnosis.fits and diagnosis.cause.summary != summary:
+            found.setdefault(diagnosis.cause.summary, []).extend(members)
+    texts = [
+        f"{format_list([pods[0].key], more=len(pods) - 1)}: {reason}"
+        for reason, pods in [*found.items()][:SHOWN_REASONS]
+    ]
+    if len(found) > SHOWN_REASONS:
+        texts.append(f"and {format_count(len(found) - SHOWN_REASONS, 'more reason')}")
+    return f"{'different reasons' if len(found) > 1 else 'a different reason'}: {'; '.join(texts)}" if texts else ""
 
 
 def waiting_sentence(reasons: Sequence[WaitingReason], *, waiting: int, gated: int, pods: int, nodes: int) -> str:
