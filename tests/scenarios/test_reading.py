@@ -64,6 +64,11 @@ CASES = [
         "7 Scenario $.steps[1].at: expected a time at or after '1h', the time of an earlier step, got '59m'",
     ),
     (
+        "a misspelt keyword",
+        "- wait: setled",
+        "6 Scenario $.steps[0].wait: expected a duration or 'settled', got 'setled'; try 'settled'",
+    ),
+    (
         "a duration without a unit",
         "- wait: '5'",
         "6 Scenario $.steps[0].wait: expected a duration, got '5'; try '90s', '1h30m' or '7d'",

@@ -221,6 +221,25 @@ def test_a_failed_assertion_reports_expected_and_actual_values(
     assert failed.result.got == got
 
 
+@pytest.mark.parametrize(
+    ("check", "want"),
+    [
+        pytest.param("placed: {pods: deployment/wep}", "try 'deployment/default/web'", id="a workload"),
+        pytest.param("placed: {pods: 'label:app=wep'}", "try 'label:app=web'", id="the value of a label"),
+        pytest.param("evictions: {pods: 'label:ap', atMost: 0}", "try 'label:app'", id="the key of a label"),
+        pytest.param("onNodes: {pods: deployment/web, nodes: 'label:pol=blue'}", "try 'label:pool=blue'", id="nodes"),
+        pytest.param("spread: {over: topology.kubernetes.io/rak}", "try topology.kubernetes.io/rack", id="domains"),
+        pytest.param("utilisation: {resource: cpuu, atLeast: 0.1}", "try cpu", id="a resource"),
+        pytest.param("placed: {pods: 'x*'}", None, id="a pattern"),
+    ],
+)
+def test_a_check_with_a_misspelt_name_suggests_the_likely_spelling(
+    check: str, want: str | None, tmp_path: Path
+) -> None:
+    (failed,) = run(tmp_path, f"- assert: [{{{check}}}]", files=FILES).steps[-1].failed
+    assert list(failed.result.details) == ([want] if want else [])
+
+
 BROKEN = [
     (
         "an object that exists is created",

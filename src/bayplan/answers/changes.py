@@ -6,7 +6,7 @@ pattern (``pool-a-*``) or label (``label:disk=ssd``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import chain
 
@@ -177,10 +177,18 @@ def _near_selection(text: str, nodes: Sequence[Node]) -> str:
     """Return the name of a node, or the label, that a text was probably meant to select; "" if none is similar."""
     if not text.startswith("label:"):
         return near_name(text, [node.metadata.name for node in nodes])
+    return near_label(text, [node.metadata.labels for node in nodes])
+
+
+def near_label(text: str, labels: Iterable[Mapping[str, str]]) -> str:
+    """Return the existing label that a text such as ``label:KEY=VALUE`` resembles, in the same form; "" if there is none."""
     key, equals, value = text.removeprefix("label:").partition("=")
-    keys = dict.fromkeys(key for node in nodes for key in node.metadata.labels)
-    key = key if key in keys else near_name(key, keys)
-    values = dict.fromkeys(node.metadata.labels.get(key, "") for node in nodes)
+    known: dict[str, dict[str, None]] = {}
+    for each in labels:
+        for name, content in each.items():
+            known.setdefault(name, {})[content] = None
+    key = key if key in known else near_name(key, known)
+    values = known.get(key, {})
     value = value if value in values else near_name(value, values)
     return f"label:{key}{equals}{value}" if key and (value or not equals) else ""
 

@@ -12,6 +12,7 @@ from bayplan.analysis.waits import percentile
 from bayplan.base.counted_nouns import format_count
 from bayplan.base.errors import InputError
 from bayplan.base.long_durations import read_long_duration
+from bayplan.base.near_names import near_name
 from bayplan.objects.requests import node_amounts
 from bayplan.scenarios.scenario import (
     Check,
@@ -108,7 +109,9 @@ class _Evaluation:
             return evaluators[type(part)](part, text)
         except InputError as problem:
             wanted = problem.wanted or "objects that the scenario names"
-            return CheckResult(ok=False, check=text, wanted=wanted, got=f"{problem.what} {problem.got}".strip())
+            details = [f"try {problem.hint}"] if problem.hint else []
+            got = f"{problem.what} {problem.got}".strip()
+            return CheckResult(ok=False, check=text, wanted=wanted, got=got, details=details)
 
     def _pods(self, text: str) -> list[PodTimeline]:
         """Return the timelines of the selected pods that have not been deleted."""
@@ -179,7 +182,11 @@ class _Evaluation:
             wanted += f", in at least {format_count(part.domains, 'domain')}"
         got = f"a skew of {skew}: {', '.join(shown)}" if counts else f"no node with the label {part.over}"
         ok = bool(counts) and bool(pods) and skew <= part.max_skew and used >= (part.domains or 0)
-        return CheckResult(ok=ok, check=text, wanted=wanted, got=got if pods else "no pods placed")
+        labels = (key for node in nodes.values() for key in node.metadata.labels)
+        close = "" if counts else near_name(part.over, dict.fromkeys(labels))
+        details = [f"try {close}"] if close else []
+        got = got if pods else "no pods placed"
+        return CheckResult(ok=ok, check=text, wanted=wanted, got=got, details=details)
 
     def _on(self, part: OnNodesCheck, text: str) -> CheckResult:
         pods = self._pods(part.pods)
@@ -249,7 +256,9 @@ class _Evaluation:
         ok = bool(offered) and (part.at_least or 0.0) <= share and (part.at_most is None or share <= part.at_most)
         got = format_share(share) if offered else f"no {part.resource} on {format_count(len(chosen), 'node')}"
         wanted = f"{format_list(limits)} of {part.resource} requested{where}"
-        return CheckResult(ok=ok, check=f"{text} of {part.resource}", wanted=wanted, got=got)
+        close = "" if offered else near_name(part.resource, [*resources, PODS])
+        details = [f"try {close}"] if close and close != part.resource else []
+        return CheckResult(ok=ok, check=f"{text} of {part.resource}", wanted=wanted, got=got, details=details)
 
     def _nodes(self, part: NodesCheck, text: str) -> CheckResult:
         store = self._simulator.cluster.store

@@ -9,6 +9,7 @@ import msgspec
 
 from bayplan.autoscaling.configuration import AutoscalerConfiguration, autoscaler_of, read_autoscaler
 from bayplan.base.errors import InputError
+from bayplan.base.near_names import near_name
 from bayplan.descheduling import DEFAULT_INTERVAL_NS
 from bayplan.descheduling.policy import Policy, policy_of, read_policy
 from bayplan.formats.documents import Document
@@ -151,7 +152,7 @@ def _plan_step(document: Document, step: Step, index: int, folder: Path) -> Step
         at_ns=_duration(document, step.at, f"{path}.at"),
         after_ns=_duration(document, step.after, f"{path}.after"),
         timeout_ns=_duration(document, step.timeout, f"{path}.timeout") or 0,
-        wait_ns=None if step.wait == SETTLED else _duration(document, step.wait, f"{path}.wait"),
+        wait_ns=None if step.wait == SETTLED else _wait(document, step.wait, f"{path}.wait"),
         objects=list(_objects(document, step, path, folder).objects()),
         check_places=[document.where(f"{path}.assert[{number}]") for number in range(len(step.assert_))],
     )
@@ -190,6 +191,15 @@ def _check_times(document: Document, steps: Sequence[StepPlan]) -> None:
 
 def _duration(document: Document, text: str | None, path: str) -> int | None:
     return None if text is None else duration_at(document, text, path, kind=KIND)
+
+
+def _wait(document: Document, text: str | None, path: str) -> int | None:
+    if text is not None and near_name(text, [SETTLED]):
+        where = document.where(path)
+        raise InputError(
+            f"Scenario {path}", where=where, wanted=f"a duration or '{SETTLED}'", got=repr(text), hint=repr(SETTLED)
+        )
+    return _duration(document, text, path)
 
 
 def _refusal(document: Document, path: str, wanted: str, got: str) -> InputError:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from bayplan.analysis.pod_lookup import SHORT_NAMES, find_pods
-from bayplan.answers.changes import matching_nodes
+from bayplan.answers.changes import matching_nodes, near_label
 from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
 from bayplan.cluster.store import ObjectStore
@@ -54,7 +54,10 @@ def select_pods(text: str, pods: Sequence[PodTimeline]) -> list[PodTimeline]:
     else:
         return find_pods(text, pods)
     if not found:
-        raise InputError("pods", got=repr(text), wanted="a pattern or label that matches existing pods")
+        labels = [pod.pod.metadata.labels for pod in pods if pod.pod is not None] if text.startswith(_LABEL) else []
+        close = near_label(text, labels)
+        hint = f"'{close}'" if close else ""
+        raise InputError("pods", got=repr(text), wanted="a pattern or label that matches existing pods", hint=hint)
     return found
 
 
