@@ -163,6 +163,11 @@ def test_only_different_orders_count() -> None:
     equal = [waiting("p0"), waiting("p1")]
     answer = nodes_to_add(cluster_of(*FULL, *equal), [parse_shape(SMALL)])
     assert answer.assumptions[-1].endswith("in 1 other order of pods with equal priority")
+    identical = [waiting(f"p{number}", owner="web") for number in range(4)]
+    answer = nodes_to_add(cluster_of(*FULL, *identical), [parse_shape(SMALL)])
+    assert answer.assumptions[-1].endswith("by priority and then by age")
+    answer = nodes_to_add(cluster_of(*FULL, waiting("other", cpu="2"), *identical[:2]), [parse_shape(SMALL)])
+    assert answer.assumptions[-1].endswith("in 2 other orders of pods with equal priority")
 
 
 def test_a_pod_that_needs_a_later_pod_is_retried_at_once() -> None:

@@ -24,7 +24,7 @@ from bayplan.answers.dependent_pods import DependentPods
 from bayplan.answers.node_groups import ZONE
 from bayplan.answers.node_sets import Outcome, cheaper_sets
 from bayplan.answers.node_shapes import NodeShape, place_labels
-from bayplan.answers.pod_orders import largest_first, order_note, possible_orders
+from bayplan.answers.pod_orders import order_note, possible_orders
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.trial import Trial
 from bayplan.answers.workloads import find_workload
@@ -171,8 +171,7 @@ class _Addition:
         self._alike = [numbers.setdefault(_equality_key(items), len(numbers)) for items in self._items]
         self._place_of = {items[-1].key: number for number, items in enumerate(self._items)}
         self._pods = [pod for items in self._items if isinstance(pod := items[-1], Pod)]
-        self._orders = possible_orders(self._pods, cluster.state, cluster.seed)
-        self._by_size = self._orders.index(largest_first(self._pods, cluster.state))
+        self._orders, self._by_size = possible_orders(self._pods, self._alike, cluster.state, cluster.seed)
         self._dependents = DependentPods(dict(zip(self._alike, self._pods, strict=True)))
         self._is_zonal = any(_looks_at_zones(items) for items in self._items)
         self._messages: dict[str, str] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from bayplan.base.counted_nouns import format_count
 from bayplan.base.random_streams import RandomStreams
@@ -13,35 +14,48 @@ MAX_ORDERS, MIN_ORDERS, MAX_ORDERED_PODS = 8, 2, 10_000
 """Maximum and minimum number of orders in which a set has to hold, and the number of pods to schedule for them in between."""
 
 
-def possible_orders(pods: Sequence[Pod], state: ClusterState, seed: int) -> list[list[str]]:
+class PodOrders(NamedTuple):
+    """Orders of pods.
+
+    Attributes:
+        orders: the keys of the pods in each order. The first order is by priority and age.
+        by_size: the number of the order by priority and size, because the largest pods are the hardest to place.
+    """
+
+    orders: list[list[str]]
+    by_size: int
+
+
+def possible_orders(pods: Sequence[Pod], kinds: Sequence[int], state: ClusterState, seed: int) -> PodOrders:
     """Return different orders in which kube-scheduler may schedule pods: by priority and age, as in its queue, and others.
 
     The others are also by priority. Within a priority, the second has the largest pods first, unless the first has, too;
-    the rest are random. There are fewer if there are many pods, or if only few orders are possible.
+    the rest are random. There are fewer if there are many pods, or if only few orders are possible. Orders that differ
+    only in identical pods count as one.
 
     Args:
         pods: the pods by age.
+        kinds: a number for each pod, equal for identical pods.
         state: the cluster.
         seed: the seed of the random orders.
     """
     count = min(MAX_ORDERS, max(MIN_ORDERS, MAX_ORDERED_PODS // max(len(pods), 1)))
     draw = RandomStreams(seed).stream("questions.orders")
-    found = [_by_priority(pods)]
-    if (by_size := largest_first(pods, state)) != found[0]:
-        found.append(by_size)
+    kind_of = dict(zip((pod.key for pod in pods), kinds, strict=True))
+    found: dict[tuple[int, ...], list[str]] = {}
+
+    def add(ordered: Sequence[Pod]) -> int:
+        order = [pod.key for pod in sorted(ordered, key=lambda pod: -(pod.spec.priority or 0))]
+        by_kind = tuple(kind_of[key] for key in order)
+        found.setdefault(by_kind, order)
+        return [*found].index(by_kind)
+
+    add(pods)
+    by_size = add(sorted(pods, key=lambda pod: -state.footprint(pod).largest))
     for _ in range(2 * count):
-        if len(found) < count and (order := _by_priority(draw.sample(pods, len(pods)))) not in found:
-            found.append(order)
-    return found
-
-
-def largest_first(pods: Sequence[Pod], state: ClusterState) -> list[str]:
-    """Return the order by priority and then by size, because the largest pods are the hardest to place."""
-    return _by_priority(sorted(pods, key=lambda pod: -state.footprint(pod).largest))
-
-
-def _by_priority(pods: Sequence[Pod]) -> list[str]:
-    return [pod.key for pod in sorted(pods, key=lambda pod: -(pod.spec.priority or 0))]
+        if len(found) < count:
+            add(draw.sample(pods, len(pods)))
+    return PodOrders([*found.values()], by_size)
 
 
 def order_note(more: Sequence[int]) -> str:
