@@ -186,17 +186,19 @@ class _Addition:
                 self._add_until_placed([s for s in self._shapes if _family(s) == family]) for family in families
             ]
         best = min(outcomes, key=lambda found: (len(found.left), found.price))
-        robust = self._add_until_placed(self._shapes, best.shapes, range(len(self._orders)))
+        robust = self._add_until_placed(self._shapes, best.shapes, orders=len(self._orders))
         if len(robust.left) <= len(best.left):
             best = robust
+        if len(best.left_by_order) < len(self._orders):
+            best, _ = self._in_orders(best.shapes, [None] * len(self._orders))
         if len(best.shapes) <= MAX_IMPROVED:
             best = self._improve(best)
         return self._answer(best)
 
     def _add_until_placed(
-        self, shapes: Sequence[NodeShape], begun: Sequence[NodeShape] = (), orders: Sequence[int] = (BY_AGE,)
+        self, shapes: Sequence[NodeShape], begun: Sequence[NodeShape] = (), *, orders: int = 1
     ) -> Outcome:
-        """Add nodes of some shapes until all pods that fit any shape are placed in some orders.
+        """Add nodes of some shapes until all pods that fit any shape are placed in the first orders.
 
         Return the outcome of scheduling all pods in the first order. `begun`: the nodes added so far.
         """
@@ -204,20 +206,32 @@ class _Addition:
         limit = self._kinds(unplaceable)
         for _ in range(MAX_ROUNDS):
             # If all nodes exist from the beginning, pods may choose other nodes and leave less room for later pods.
-            failing = self._failing_order(chosen, dict.fromkeys(orders, limit))
+            outcome, failing = self._in_orders(chosen, [limit] * orders)
             if failing is None:
-                break
+                return outcome
             chosen, unplaceable = self._grow(chosen, shapes, failing)
             limit |= self._kinds(unplaceable)
         return self._schedule(chosen, BY_AGE)
 
-    def _failing_order(self, chosen: Sequence[NodeShape], limits: Mapping[int, Counter[int]]) -> int | None:
-        """Return the first order in which a set leaves other pods without a node than its limit; None if there is none."""
-        return next((order for order, limit in limits.items() if not self._left_kinds(chosen, order) <= limit), None)
+    def _in_orders(
+        self, chosen: Sequence[NodeShape], limits: Sequence[Counter[int] | None]
+    ) -> tuple[Outcome, int | None]:
+        """Schedule everything in each order until more pods stay without a node than its limit allows.
 
-    def _left_kinds(self, chosen: Sequence[NodeShape], order: int) -> Counter[int]:
-        """Return the number of pods of each kind that a set leaves without a node in an order."""
-        return self._kinds(self._schedule(chosen, order).left)
+        Return the outcome of the first order, and the order that exceeds its limit, or None.
+
+        Args:
+            chosen: the added nodes.
+            limits: by order, the number of pods of each kind that may stay without a node; None for no limit.
+        """
+        first = self._schedule(chosen, BY_AGE)
+        left = list[Counter[int]]()
+        for order, limit in enumerate(limits):
+            found = self._schedule(chosen, order) if order != BY_AGE else first
+            left.append(self._kinds(found.left))
+            if limit is not None and not left[-1] <= limit:
+                return replace(first, left_by_order=left), order
+        return replace(first, left_by_order=left), None
 
     def _kinds(self, keys: Iterable[str]) -> Counter[int]:
         """Return the number of pods of each kind. Which of identical pods get a node depends on the order."""
@@ -370,18 +384,14 @@ class _Addition:
 
     def _improve(self, best: Outcome) -> Outcome:
         """Remove nodes, and replace them by cheaper ones, as long as no more pods wait in any order."""
-        others = range(BY_AGE + 1, len(self._orders))
-        limits = {order: self._left_kinds(best.shapes, order) for order in others}
         tries_left = min(MAX_TRIES, MAX_TRIED_PODS // max(len(self._items), 1))
         while tries_left > 0:
             better: Outcome | None = None
             for shapes in cheaper_sets(best, self._shapes):
-                tries_left -= 1
-                found = self._schedule(shapes, BY_AGE)
-                if self._kinds(found.left) <= self._kinds(best.left):
-                    tries_left -= len(others)
-                    if self._failing_order(shapes, limits) is None:
-                        better = found
+                found, failing = self._in_orders(shapes, best.left_by_order)
+                tries_left -= len(found.left_by_order)
+                if failing is None:
+                    better = found
                 if better is not None or tries_left <= 0:
                     break
             if better is None:
@@ -451,8 +461,7 @@ class _Addition:
 
     def _order_note(self, best: Outcome) -> str:
         """Return in which orders of the pods the answer holds; see `order_note`."""
-        more = [self._left_kinds(best.shapes, order).total() - len(best.left) for order in range(len(self._orders))]
-        return order_note(more)
+        return order_note([left.total() - len(best.left) for left in best.left_by_order])
 
     def _missing_resources(self) -> list[str]:
         """Return the resources that a pod requests and no shape offers, sorted by name."""

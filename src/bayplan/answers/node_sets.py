@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
@@ -18,6 +19,7 @@ class Outcome(msgspec.Struct, frozen=True):
         nodes: the node of each pod, or "".
         left: the keys of the pods that still wait.
         messages: why pods wait, by key.
+        left_by_order: by order, the number of pods of each kind that still wait, as far as it is known.
     """
 
     shapes: list[NodeShape]
@@ -25,6 +27,7 @@ class Outcome(msgspec.Struct, frozen=True):
     nodes: dict[str, str]
     left: frozenset[str]
     messages: dict[str, str]
+    left_by_order: Sequence[Counter[int]] = ()
 
     @property
     def price(self) -> float:
