@@ -83,6 +83,19 @@ def test_reading_a_directory_is_refused(tmp_path: Path) -> None:
         read_bytes(InputFile("x", tmp_path))
 
 
+@pytest.mark.parametrize(
+    ("data", "want"),
+    [
+        pytest.param(b"PAR1\x15\x04", "got a Parquet file", id="Parquet"),
+        pytest.param(b"PK\x03\x04\x14\0", "got a ZIP archive", id="ZIP"),
+    ],
+)
+def test_files_of_other_formats_are_named(tmp_path: Path, data: bytes, want: str) -> None:
+    (tmp_path / "jobs.dat").write_bytes(data)
+    with pytest.raises(InputError, match=rf"jobs\.dat: expected YAML or JSON.* {want}"):
+        read_bytes(InputFile("jobs.dat", tmp_path / "jobs.dat"))
+
+
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_utf_16_is_refused_with_a_suggestion(encoding: str, tmp_path: Path) -> None:
     path = tmp_path / "dump.json"

@@ -152,6 +152,27 @@ def test_tasks_with_equal_requests_share_spec_and_labels(tmp_path: Path) -> None
     ("text", "want"),
     [
         pytest.param("a,b\n1,2\n", "t.csv:1 table: expected a header with sn,cpu_milli", id="another header"),
+        pytest.param(
+            f"{TASKS}p,1,1,0,0\n".replace("cpu_milli", "cpu_mili"),
+            "t.csv:1 table: expected the columns name,cpu_milli,memory_mib,num_gpu,gpu_milli (OpenB), "
+            "got a header without cpu_milli; try cpu_milli instead of cpu_mili",
+            id="a misspelt column",
+        ),
+        pytest.param(
+            f"{TIMED}p,1,1,0,0,,LS,Running,0,5,0\n".replace("deletion_time", "deletion_tme"),
+            "t.csv:1 table: expected a known column, got 'deletion_tme'; try deletion_time",
+            id="a misspelt column that may be missing",
+        ),
+        pytest.param(
+            f"{TIMED}p,1,1,0,0,,LS,Running,0,5,0\n".replace("creation_time", "created"),
+            "t.csv:1 table: expected a column creation_time, got times without it",
+            id="ends without arrivals",
+        ),
+        pytest.param(
+            f"{TIMED}p,1,1,0,0,,LS,Running,0,5,0\n".replace("qos", "name"),
+            "t.csv:1 table: expected one column name, got 2",
+            id="a column twice",
+        ),
         pytest.param(NODES, "t.csv table: expected at least one row, got only a header", id="no rows"),
         pytest.param(f"{NODES}a,1,1,0\n", "t.csv:2 row: expected 5 columns, got 4", id="a column is missing"),
         pytest.param(
@@ -223,3 +244,8 @@ def test_pod_lists_match_the_published_counts_and_gpu_sums(name: str) -> None:
     waiting = sum(timed.gone_at_ns is not None for timed in trace.pods)
     assert (len(trace.pods), waiting, round(milli / 1000, 1)) == PUBLISHED[name]
     assert len({id(timed.pod.spec) for timed in trace.pods}) < 500
+
+
+def test_a_table_with_semicolons_gets_a_suggestion(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="; try commas between columns"):
+        read(TASKS.replace(",", ";"), tmp_path)

@@ -26,6 +26,8 @@ ADDRESS = re.compile(r"[\w.-]+:[0-9]{1,5}")
 """A host and a port: the address of a server without its scheme."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_OTHER_FORMATS = {b"PAR1": "a Parquet file", b"PK\x03\x04": "a ZIP archive", b"SQLite format 3\0": "an SQLite database"}
+"""Formats that are never manifests, by the first bytes of their files."""
 
 
 class InputFile(msgspec.Struct, frozen=True):
@@ -126,6 +128,9 @@ def read_bytes(file: InputFile, *, stdin: BinaryIO | None = None) -> bytes:
         raise InputError(file.name, got=(problem.strerror or str(problem)).lower(), wanted="a readable file") from None
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise InputError(file.name, wanted="UTF-8", got="UTF-16", hint="iconv -f utf-16 -t utf-8")
+    if kind := next((kind for magic, kind in _OTHER_FORMATS.items() if data.startswith(magic)), ""):
+        wanted = "YAML or JSON, or a table of a published trace (docs/traces.md)"
+        raise InputError(file.name, wanted=wanted, got=kind)
     if not data.startswith(_GZIP_MAGIC):
         return data
     try:

@@ -10,6 +10,7 @@ from itertools import chain
 
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
+from bayplan.base.near_names import near_name
 from bayplan.formats.bounded_reading import ByteStream
 from bayplan.formats.traces.streams import line_blocks
 
@@ -24,6 +25,10 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 class RowError(InputError):
     """A row can't be read; a reader may skip it."""
+
+
+MIN_COMPARED = 6
+"""Shorter names of columns are not compared with optional columns: a column of the user may have a similar name."""
 
 
 class CsvTable:
@@ -156,6 +161,7 @@ class CsvTable:
         names = [value.strip() for value in values]
         if set(self.columns) <= set(names):
             self.names = names
+            self._check_names()
             order = [names.index(name) if name in names else len(names) for name in self._all]
             if order == list(range(len(names))):
                 return len(names), None
@@ -164,6 +170,22 @@ class CsvTable:
             wanted = f"a header with {','.join(self.columns)}"
             raise InputError("table", where=self.where, wanted=wanted, got=repr(",".join(names)[:80]))
         return len(self._all), None
+
+    def _check_names(self) -> None:
+        """Check the header.
+
+        Raises:
+            InputError: a column that is read occurs twice, or a missing optional column is probably misspelt.
+        """
+        known = set(self._all)
+        unknown = [name for name in self.names if name not in known and len(name) >= MIN_COMPARED]
+        for name in self._all:
+            if self.names.count(name) > 1:
+                raise InputError(
+                    "table", where=self.where, wanted=f"one column {name}", got=str(self.names.count(name))
+                )
+            if name not in self.names and len(name) >= MIN_COMPARED and (close := near_name(name, unknown)):
+                raise InputError("table", where=self.where, wanted="a known column", got=repr(close), hint=name)
 
     def _wrong_width(self, values: list[str], width: int) -> RowError:
         where, hint = self.where, ""

@@ -30,6 +30,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import ClassVar
 
+from bayplan.base.errors import InputError
 from bayplan.formats.files import InputFile
 from bayplan.formats.traces.csv_table import CsvTable
 from bayplan.formats.traces.reader import Columns, ReadOptions, TraceReader
@@ -98,6 +99,8 @@ class Reader(TraceReader):
                 return
             arrival_ns = found_ns
             run_time_ns, gone_at_ns, end_ns = _ends(table, arrival_ns, deleted, scheduled)
+        elif deleted or scheduled:
+            raise InputError("table", where=f"{table.name}:1", wanted="a column creation_time", got="times without it")
         key = (cpu, memory, gpus, milli, models, phase)
         shape = self.shape(key, lambda: _shape(table, *key))
         labels = self._labels.get(qos)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from bayplan.base.errors import InputError
+from bayplan.base.near_names import near_name
 from bayplan.formats.files import InputFile
 from bayplan.formats.trace import Trace
 from bayplan.formats.traces import alibaba_2017, alibaba_2018, alibaba_gpu_2020, azure_2020, borg_2019, openb, philly
@@ -103,8 +105,19 @@ def _by_columns(file: InputFile, head: bytes, named: Sequence[TraceTable]) -> Tr
         for table, wanted_columns in reader.tables.items():
             if wanted_columns and set(wanted_columns) <= set(columns):
                 return TraceTable(reader, table)
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InputError(file.name, wanted="UTF-8", got="UTF-16", hint="iconv -f utf-16 -t utf-8")
+    for wanted_columns in openb.Reader.tables.values():
+        missing = [name for name in wanted_columns if name not in columns]
+        if len(missing) * 2 < len(wanted_columns):
+            wanted = f"the columns {','.join(wanted_columns)} ({openb.Reader.title})"
+            without = f"a header without {' and '.join(missing)}"
+            close = near_name(missing[0], (name for name in columns if name not in wanted_columns))
+            hint = f"{missing[0]} instead of {close}" if close else ""
+            raise InputError("table", where=f"{file.name}:1", wanted=wanted, got=without, hint=hint)
     openb_tables = " or ".join(",".join(each) for each in openb.Reader.tables.values())
     wanted = f"a header with {openb_tables}, or a file of another trace under its published name (docs/traces.md)"
-    raise InputError(
-        "table", where=f"{file.name}:1", wanted=wanted, got=repr(first if len(first) <= 60 else first[:57] + "...")
-    )
+    got, hint = repr(first if len(first) <= 60 else first[:57] + "..."), ""
+    if len(columns) == 1 and (";" in first or "\t" in first):
+        hint = "commas between columns"
+    raise InputError("table", where=f"{file.name}:1", wanted=wanted, got=got, hint=hint)
