@@ -51,6 +51,14 @@ def test_the_verdict_states_the_reasons_of_all_pods() -> None:
     assert found.waiting[:2] == ["default/p-1", "default/p-2"]
 
 
+def test_no_nodes_are_added_for_pods_that_wait_for_a_different_reason() -> None:
+    large = [make_pod(f"p-{number}").req(cpu="4").owner("ReplicaSet", "app") for number in range(4)]
+    found = unblocked(*large[:3], large[3].node_selector(disk="x"), make_pod("b").req(cpu="4").owner("ReplicaSet", "b"))
+    best = next(each for each in found.suggestions if each.kind == "add node")
+    assert best.text.endswith(" and add 1 more node of the same shape")
+    assert (best.placed, best.waiting) == (2, 3)
+
+
 def test_the_verdict_states_a_shared_reason_once() -> None:
     found = unblocked(*(make_pod(f"p-{cpu}").req(cpu=cpu, memory="9Gi").owner("ReplicaSet", "app") for cpu in "12"))
     assert "wait for" not in found.verdict

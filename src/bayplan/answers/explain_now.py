@@ -19,9 +19,10 @@ from bayplan.answers.move_steps import move_steps
 from bayplan.answers.node_steps import node_steps
 from bayplan.answers.pod_diagnosis import PodDiagnosis, diagnose_pod
 from bayplan.answers.pod_steps import pod_steps
+from bayplan.answers.step_texts import preemption_text
 from bayplan.answers.steps import RANKS, Step, StepKind, changes_of, edited
 from bayplan.answers.trial import Trial
-from bayplan.answers.unblock import Suggestion, preemption_text, unblock
+from bayplan.answers.unblock import Suggestion, unblock
 from bayplan.base.errors import InputError
 from bayplan.objects.node import Taint
 from bayplan.objects.pod import Pod, not_scheduled

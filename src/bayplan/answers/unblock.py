@@ -21,6 +21,7 @@ from bayplan.answers.node_steps import added_nodes, node_steps
 from bayplan.answers.pod_diagnosis import PodDiagnosis, diagnose_pod
 from bayplan.answers.pod_steps import gate_steps, pod_steps
 from bayplan.answers.shape_catalogue import ShapeCatalogue
+from bayplan.answers.step_texts import named, step_text
 from bayplan.answers.steps import RANKS, RISKS, Step, StepKind, changes_of, edited, includes, with_spec
 from bayplan.answers.terminating_pods import terminating_pods
 from bayplan.answers.trial import Placement, Trial, TrialResult
@@ -41,7 +42,6 @@ MAX_OF_KIND = 3
 """Maximum number of steps of one kind in the answer."""
 
 MAX_ADDED_NODES = 50
-SHOWN = 3
 
 
 class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
@@ -393,13 +393,24 @@ class _Search:
         if step is None or step.copies is None or result.fits:
             return None
         wanted = min(-(-(len(self._pods) - self._fit) // (result.count - self._fit)), MAX_ADDED_NODES)
-        copies = tuple(item for number in range(1, wanted) for item in step.copies(number))
-        more = [
-            Step(step.kind, f"add {format_count(wanted - 1, 'more node')} of the same shape", step.lifts, adds=copies)
-        ]
+        more, found = self._with_copies(steps, step, wanted)
+        used = {each.node for each in found.placed}
+        idle = sum(isinstance(item, Node) and item.metadata.name not in used for item in more.adds)
+        # Pods of the workload may wait for another reason, which these nodes don't remove. Each new node helps some pod.
+        enough = min(wanted - idle, found.count - self._fit)
+        if enough < wanted:
+            fewer, same = self._with_copies(steps, step, enough)
+            more, found = (fewer, same) if same.count >= found.count else (more, found)
+        return ([more], found) if found.count > result.count else None
+
+    def _with_copies(self, steps: Sequence[Step], step: Step, count: int) -> tuple[Step, TrialResult]:
+        """Return the step that adds all but the first of some new nodes like that of a step, and the result of a trial with it."""
+        assert step.copies is not None
+        adds = tuple(item for number in range(1, count) for item in step.copies(number))
+        text = f"add {format_count(count - 1, 'more node')} of the same shape"
+        more = Step(step.kind, text, step.lifts, adds=adds)
         pods = [edited(pod, steps) for pod in self._pods]
-        found = self._trial.attempt(pods, changes_of([*steps, *more], self._trial))
-        return (more, found) if found.count > result.count else None
+        return more, self._trial.attempt(pods, changes_of([*steps, more], self._trial))
 
     def _suggestion(
         self, steps: Sequence[Step], pods: Sequence[Pod], result: TrialResult, left: Sequence[str]
@@ -409,15 +420,15 @@ class _Search:
         making_room = map(trial.node_of, (*result.victims, *result.ended))
         nodes = [name for name in dict.fromkeys(making_room) if name] or [node]
         kinds = [StepKind.EVICT if step.kind is StepKind.MOVE and left else step.kind for step in steps]
-        texts = [_text(step, kind, result, left, nodes) for step, kind in zip(steps, kinds, strict=True)]
+        texts = [step_text(step, kind, result, left, nodes) for step, kind in zip(steps, kinds, strict=True)]
         risks = [step.risk or RISKS[kind] for step, kind in zip(steps, kinds, strict=True)]
         if result.victims and not any(step.preempts for step in steps):
             kinds.append(StepKind.EVICT)
             risks.append(RISKS[StepKind.EVICT])
         if result.victims and StepKind.WAIT not in kinds:
-            texts[-1] += f"; it then preempts {_named(result.victims)}"
+            texts[-1] += f"; it then preempts {named(result.victims)}"
         if result.ended and StepKind.WAIT not in kinds:
-            texts[-1] += f"; it then waits for the end of {_named(result.ended)}"
+            texts[-1] += f"; it then waits for the end of {named(result.ended)}"
         changes = changes_of(steps, trial)
         changed = [new for _, new in changes if new is not None]
         edits = [pod for pod, old in zip(pods, self._pods, strict=True) if pod != old]
@@ -446,46 +457,10 @@ def _back(steps: Sequence[Step], result: TrialResult, trial: Trial) -> frozenset
     return frozenset(key for key in same if key in evicted)
 
 
-def _text(step: Step, kind: StepKind, result: TrialResult, left: Sequence[str], nodes: Sequence[str]) -> str:
-    """Return a step in words, with the new nodes of the pods that it moves, or the nodes on which the scheduler makes room."""
-    if step.kind is StepKind.MOVE:
-        # Without the pods that are preempted, which are named afterwards.
-        moved = [f"{each.pod} to {each.node}" for each in result.displaced if each.node and each.pod in step.evicts]
-        shown = [*moved, *(f"{key} would be pending" for key in left if key in step.evicts)]
-        where = next(iter(step.nodes or ()), "")
-        if kind is StepKind.EVICT:
-            return f"evict {format_list(list(step.evicts[:SHOWN]), more=max(0, len(step.evicts) - SHOWN))} from {where}"
-        return f"move {format_list(shown[:SHOWN], more=max(0, len(shown) - SHOWN))} (off {where})"
-    if step.kind is StepKind.WAIT:
-        return preemption_text(result.victims, _named(nodes), result.ended)
-    return step.text
-
-
-def preemption_text(victims: Sequence[str], node: str, ended: Sequence[str] = ()) -> str:
-    """Return the suggestion to wait until the scheduler has preempted these pods, or released the pod's own devices.
-
-    `ended`: the terminating pods for whose end the pod waits, too.
-    """
-    if ended:
-        ending = f"{_named(ended)} {is_or_are(len(ended))} terminating"
-        return (
-            f"wait: the scheduler preempts {_named(victims)} on {node} by itself, where {ending}"
-            if victims
-            else f"wait: {ending} on {node}, which makes room"
-        )
-    if not victims:
-        return f"wait: the scheduler releases the devices of its claims and places it on {node} by itself"
-    return f"wait: the scheduler preempts {_named(victims)} on {node} by itself"
-
-
 def _waits_needlessly(found: Suggestion, others: Sequence[Suggestion]) -> bool:
     """Return whether a suggestion waits for terminating pods after a change, and waiting for them is enough."""
     waits = [set(each.ended) for each in others if each.kind == StepKind.WAIT.value]
     return found.kind != StepKind.WAIT.value and bool(found.ended) and any(set(found.ended) >= each for each in waits)
-
-
-def _named(names: Sequence[str]) -> str:
-    return format_list(list(names[:SHOWN]), more=max(0, len(names) - SHOWN))
 
 
 def _combine_well(first: Step, second: Step) -> bool:
