@@ -156,6 +156,13 @@ def test_the_note_states_in_which_orders_the_answer_holds(more: list[int], want:
     assert order_note(more).endswith(want)
 
 
+def test_a_zone_without_nodes_is_an_assumption() -> None:
+    shapes = [parse_shape(f"name={zone},cpu=4,memory=8Gi,zone={zone}") for zone in ("eu-1b", "us", "eu-1a")]
+    answer = nodes_to_add(cluster_of(make_node("n").zone("eu-1a").obj(), waiting("p")), shapes)
+    want = "no node of the cluster is in zones eu-1b and us (values of topology.kubernetes.io/zone: eu-1a)"
+    assert answer.assumptions[1] == want
+
+
 def test_only_different_orders_count() -> None:
     pods = [make_pod(f"p{number}").req(cpu="1").priority(number).obj() for number in range(2)]
     answer = nodes_to_add(cluster_of(*FULL, *pods), [parse_shape(SMALL)])

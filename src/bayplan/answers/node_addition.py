@@ -23,7 +23,7 @@ from bayplan.answers.daemon_pods import daemon_models
 from bayplan.answers.dependent_pods import DependentPods
 from bayplan.answers.node_groups import ZONE
 from bayplan.answers.node_sets import Outcome, cheaper_sets
-from bayplan.answers.node_shapes import NodeShape, place_labels
+from bayplan.answers.node_shapes import NodeShape, place_labels, unknown_zones
 from bayplan.answers.pod_orders import order_note, possible_orders
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.trial import Trial
@@ -439,6 +439,7 @@ class _Addition:
 
     def _assumptions(self, best: Outcome) -> list[str]:
         found = ["shapes without a zone are available in every zone of the cluster"]
+        found += unknown_zones(self._shapes, self._cluster.all(Node))
         if missing := self._missing_resources():
             found.append(
                 f"no shape offers {' or '.join(missing)}, which some pods ask for; a shape has only the resources that it names"

@@ -8,12 +8,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from bayplan.analysis.near_spellings import existing_values
 from bayplan.analysis.node_taints import is_condition_taint, parse_taint
-from bayplan.analysis.units import format_amount
+from bayplan.analysis.units import format_amount, format_list
 from bayplan.answers.daemon_pods import with_daemons
 from bayplan.answers.node_amounts import check_node_amount
 from bayplan.answers.node_groups import INSTANCE_TYPE, REGION, ZONE, describes_place, group_of
 from bayplan.answers.prices import equal_price, parse_number
+from bayplan.base.counted_nouns import plural
 from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
 from bayplan.objects.meta import KubernetesObject, ObjectMeta, ResourceList
@@ -318,6 +320,16 @@ def place_labels(zone: str, nodes: Iterable[Node]) -> dict[str, str]:
         regions = {region for each in labels if (region := each.get(REGION)) and _is_in_region(zone, region)}
         common = {REGION: max(regions, key=len)} if regions else {}
     return {**common, ZONE: zone}
+
+
+def unknown_zones(shapes: Iterable[NodeShape], nodes: Collection[Node]) -> list[str]:
+    """Return a sentence about the zones of shapes that no node of the cluster is in; [] if there are none."""
+    known = sorted({zone for node in nodes if (zone := node.metadata.labels.get(ZONE))})
+    zones = list(dict.fromkeys(shape.zone for shape in shapes if shape.zone and shape.zone not in known))
+    if not zones or not known:
+        return []
+    existing = existing_values({ZONE: zones}, nodes).removeprefix("; ")
+    return [f"no node of the cluster is in {plural('zone', len(zones))} {format_list(zones)} ({existing})"]
 
 
 def _is_in_region(zone: str, region: str) -> bool:
