@@ -303,6 +303,8 @@ def test_unknown_paths_methods_and_parameters_are_refused() -> None:
         assert (await fixture.send("DELETE", "/overview", want=405))["error"]["got"] == "DELETE"
         assert (await fixture.client.delete("/bayplan/v1/clock")).headers["allow"] == "GET, HEAD, PUT"
         assert (await fixture.get("/nodes", want=400, soort="x"))["error"]["hint"] == "sort"
+        assert (await fixture.get("/nodes", want=400, sort="nam"))["error"]["hint"] == "name"
+        assert (await fixture.get("/waiting", want=400, limit="1"))["error"]["wanted"] == "no parameters"
         assert (await fixture.get("/nodes", want=400, limit=0))["error"]["wanted"] == "a whole number from 1 to 200"
         assert (await fixture.get("/nodes", want=400, offset="-1"))["error"]["what"] == "offset"
         assert (await fixture.get("/queue", want=400, tier="x"))["error"]["what"] == "tier"

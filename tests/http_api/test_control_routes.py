@@ -172,7 +172,10 @@ def test_snapshots_are_taken_restored_and_deleted_by_name() -> None:
         await fixture.send("DELETE", "/snapshots/before")
         assert (await fixture.send("POST", "/snapshots/before/restore", want=404))["error"]["what"] == "snapshot"
         assert (await fixture.send("DELETE", "/snapshots/before", want=404))["error"]["got"] == "'before'"
-        assert (await fixture.send("POST", "/snapshots", {"name": ""}, want=422))["error"]["what"] == "snapshot name"
+        for name in ("", "a/b", ".."):
+            assert (await fixture.send("POST", "/snapshots", {"name": name}, want=422))["error"][
+                "what"
+            ] == "snapshot name"
 
     run(test, node("n1"))
 

@@ -69,8 +69,10 @@ class NamedSnapshots:
         Raises:
             InputError: the name is taken or invalid, or there are too many snapshots.
         """
-        if not name or len(name) > MAX_NAME_LENGTH or not name.isprintable():
-            raise InputError("snapshot name", got=repr(name), wanted=f"1 to {MAX_NAME_LENGTH} printable characters")
+        if not name or len(name) > MAX_NAME_LENGTH or not name.isprintable() or "/" in name or name in (".", ".."):
+            # The name is a segment of the path of requests that restore or delete the snapshot.
+            wanted = f"1 to {MAX_NAME_LENGTH} printable characters without '/', not only dots"
+            raise InputError("snapshot name", got=repr(name), wanted=wanted)
         if name in self._kept:
             raise InputError(
                 "snapshot name", wanted="a new name", got=f"'{name}', which already exists", hint="another name"

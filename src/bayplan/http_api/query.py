@@ -48,7 +48,7 @@ class Query:
         self._values = values
         for name in values:
             if name not in known:
-                wanted = f"one of {', '.join(known) or 'none'}"
+                wanted = f"one of {', '.join(known)}" if known else "no parameters"
                 raise RequestError(400, "query", got=f"'{name}'", wanted=wanted, hint=near_name(name, known))
 
     def text(self, name: str, default: str = "") -> str:
@@ -59,7 +59,8 @@ class Query:
         """Return the value of a parameter, which must be among the allowed values; the default if it is absent or empty."""
         value = self._values.get(name) or default
         if value and value not in allowed:
-            raise RequestError(400, name, got=f"'{value}'", wanted=f"one of {', '.join(allowed)}")
+            wanted = f"one of {', '.join(allowed)}"
+            raise RequestError(400, name, got=f"'{value}'", wanted=wanted, hint=near_name(value, allowed))
         return value
 
     def number(self, name: str, default: int, *, least: int = 0, most: int = _LARGEST) -> int:
@@ -90,7 +91,6 @@ class Query:
         text = self._values.get("sort") or default
         name = text.removeprefix("-")
         if name not in allowed:
-            raise RequestError(
-                400, "sort", got=f"'{text}'", wanted=f"one of {', '.join(allowed)}, optionally with '-' before it"
-            )
+            wanted = f"one of {', '.join(dict.fromkeys(allowed))}, optionally with '-' before it"
+            raise RequestError(400, "sort", got=f"'{text}'", wanted=wanted, hint=near_name(name, allowed))
         return name, text.startswith("-")
