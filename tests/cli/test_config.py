@@ -33,6 +33,18 @@ def test_check_prints_a_valid_configuration_with_defaults(tmp_path: Path, capsys
     assert {entry["name"] for entry in effective["profiles"][0]["pluginConfig"]} >= {"NodeResourcesFit"}
 
 
+def test_check_notes_the_arguments_of_an_unknown_plugin(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text(HEAD + "profiles: [{pluginConfig: [{name: NodeResourceFit, args: {}}, {name: NodeAffinity}]}]\n")
+    code, out, err = run(capsys, "check", str(path))
+    note = (
+        "default-scheduler: there is no plugin NodeResourceFit, so its pluginConfig has no effect; try NodeResourcesFit"
+    )
+    assert (code, err) == (0, f"note: {note}\n")
+    assert yaml.safe_load(out)["profiles"]
+    assert json.loads(run(capsys, "check", str(path), "--json")[1])["notes"] == [note]
+
+
 def test_check_prints_one_problem_per_line_with_its_position(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,6 +11,7 @@ import yaml
 
 from bayplan.app.custom_plugins import load_custom_plugins
 from bayplan.base.counted_nouns import format_count
+from bayplan.base.near_names import near_name
 from bayplan.cli.simulation_options import FeatureGates, Plugins
 from bayplan.extender.tls_check import check_extender_tls
 from bayplan.formats.bounded_reading import MAX_CONFIGURATION_BYTES, read_bounded, read_configuration_bytes
@@ -82,17 +83,36 @@ def _check(text: str, where: str, chosen: gates.FeatureGates, registry: Registry
     found = _examine(text, chosen, registry)
     problems = _problems(text, found, chosen, registry)
     effective = found.configuration.effective_document() if found.configuration is not None else None
+    notes = _notes(found, registry)
     if as_json:
-        _print_json({"stage": found.stage, "problems": _plain(problems), "configuration": effective})
+        plain: list[JsonValue] = [*notes]
+        _print_json({"stage": found.stage, "problems": _plain(problems), "notes": plain, "configuration": effective})
         return found.stage is None
     for problem in problems:
         print(problem.line(where))
     if effective is not None:
-        print(_yaml(effective), end="")
+        print(_yaml(effective), end="", flush=True)
+        for note in notes:
+            print(f"note: {note}", file=sys.stderr)
         return True
     hint = "; try bayplan config convert" if is_older(text, found) else ""
     print(f"refused at {found.stage}: {format_count(len(problems), 'problem')}{hint}", file=sys.stderr)
     return False
+
+
+def _notes(found: Examination, registry: Registry) -> list[str]:
+    """Return sentences about arguments of unknown plugins, which kube-scheduler ignores."""
+    profiles = found.configuration.declared.profiles if found.configuration is not None else ()
+    known = [*IN_TREE_EXTENSION_POINTS, *registry]
+    notes = []
+    for profile in profiles:
+        for name in (entry.name for entry in profile.plugin_config if entry.name not in known):
+            near = near_name(name, known)
+            hint = f"; try {near}" if near else ""
+            notes.append(
+                f"{profile.scheduler_name}: there is no plugin {name}, so its pluginConfig has no effect{hint}"
+            )
+    return notes
 
 
 def _problems(
