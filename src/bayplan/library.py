@@ -305,6 +305,8 @@ class Cluster:
             finished = [item for item in objects if isinstance(item, Pod) and is_finished(item)]
             with suppress(InputError):
                 return find_pods(target, self._timelines(finished))
+            if self.source is not None and (refusal := self.source.refusal(target)) is not None:
+                raise refusal from None
             raise
 
     def unblock(self, target: str, *, shapes: Sequence[Node] = ()) -> Unblocking:

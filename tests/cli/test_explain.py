@@ -431,3 +431,23 @@ spec:
     metadata: {labels: {app: web}}
     spec: {containers: [{name: web, image: web}]}
 """
+
+
+def test_a_pending_pod_that_is_being_deleted_has_no_suggestions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pod = single_pod("p", "1")
+    pod["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30}
+    (tmp_path / "c.json").write_bytes(b"\n".join(map(msgspec.json.encode, [node("a"), pod])))
+    assert main(["explain", "p", str(tmp_path / "c.json")]) == 0
+    assert capsys.readouterr().out.startswith("default/p has no node, and is being deleted\n")
+
+
+@pytest.mark.parametrize("command", ["explain", "unblock"])
+def test_a_refused_pod_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    pod = single_pod("p", "1")
+    pod["spec"]["priorityClassName"] = "nope"
+    (tmp_path / "c.json").write_bytes(b"\n".join(map(msgspec.json.encode, [node("a"), pod])))
+    assert main([command, "p", str(tmp_path / "c.json")]) == 2
+    want = "pod default/p is refused: $.spec.priorityClassName: expected the name of a PriorityClass, got 'nope'"
+    assert want in capsys.readouterr().err

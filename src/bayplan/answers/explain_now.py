@@ -124,6 +124,9 @@ def with_suggestions(found: Explanation, trial: Trial, pod: Pod, node: str = "")
     Raises:
         InputError: neither the cluster nor the attempt has a node of this name.
     """
+    if pod.metadata.deletion_timestamp is not None:
+        # The scheduler skips the pod, whatever the cluster has.
+        return replace(found, verdict=f"{pod.key} has no node, and is being deleted")
     if pod.spec.scheduler_name not in trial.profiles:
         return found
     answer = unblock(trial, [pod])

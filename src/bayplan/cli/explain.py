@@ -347,7 +347,7 @@ def _without_pods(name: str, source: RunSource | None, cluster: Cluster, problem
     """
     missing = missing_replicas(name, cluster.questions(), only_if_all=True)
     if not missing:
-        raise problem
+        raise (cluster.source.refusal(name) if cluster.source is not None else None) or problem
     return Workload(source, [], missing, [], cluster.assumptions)
 
 

@@ -344,7 +344,8 @@ class Simulator:
             except InputError as refused:
                 if self._strict:
                     raise
-                self.failures[f"{type(operation.item).__name__} {operation.item.key}"] = str(refused)
+                name = f"{type(operation.item).__name__} {operation.item.key}"
+                self.failures[name] = str(refused).removeprefix(f"{name} ")
                 return
         elif isinstance(operation, Delete):
             changes = cluster.delete(

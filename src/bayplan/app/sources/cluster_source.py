@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import msgspec
 from bayplan.app.mode import Mode
 from bayplan.app.scheduler_setup import SchedulerSetup
 from bayplan.base.durations import SECOND_NS
+from bayplan.base.errors import InputError
 from bayplan.formats.manifest import LoadWarning
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
@@ -102,6 +103,7 @@ class ClusterSource(msgspec.Struct, frozen=True, kw_only=True):
         unread: the kinds that could not be read.
         warnings: the warnings about the input, see `bayplan.formats.manifest.LoadWarning`.
         requests: the requests sent to a server, in order, e.g. ``GET /api/v1/pods?limit=500``.
+        failures: why objects of the input are refused, by ``Kind key``.
     """
 
     name: str
@@ -113,6 +115,15 @@ class ClusterSource(msgspec.Struct, frozen=True, kw_only=True):
     unread: Sequence[UnreadKind] = ()
     warnings: Sequence[LoadWarning] = ()
     requests: Sequence[str] = ()
+    failures: Mapping[str, str] = {}
+
+    def refusal(self, target: str) -> InputError | None:
+        """Return why a pod of the input does not exist: it is refused. None if this is not known."""
+        for name, problem in self.failures.items():
+            kind, _, key = name.partition(" ")
+            if kind == "Pod" and target.removeprefix("pod/") in (key, key.rpartition("/")[2]):
+                return InputError(f"pod {key} is refused: {problem}")
+        return None
 
     def close(self) -> None:
         """Close the connections to HTTP extenders."""

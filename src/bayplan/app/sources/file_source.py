@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import BinaryIO
+
+from msgspec.structs import replace
 
 from bayplan.analysis.units import format_duration
 from bayplan.app.custom_plugins import reported_plugin_errors
@@ -218,8 +220,8 @@ def _manifests(options: SourceOptions, setup: SchedulerSetup, inputs: Inputs) ->
     objects = [item for kind in store.kinds() for item in store.all(kind)]
     text = _applied_text(options.applied_ns)
     assumptions = [configuration_assumption(options, objects), Assumption("time", text)]
-    assumptions += [Assumption("objects", f"{key}: {problem}") for key, problem in simulator.failures.items()]
-    return _source(options, SourceKind.MANIFESTS, setup, objects, simulator.now_ns, assumptions, inputs)
+    found = _source(options, SourceKind.MANIFESTS, setup, objects, simulator.now_ns, assumptions, inputs)
+    return _with_failures(found, simulator.failures)
 
 
 def _applied_text(spent_ns: int) -> str:
@@ -269,4 +271,11 @@ def source_of(result: SimulationResult, options: SourceOptions) -> ClusterSource
     text = _applied_text(max(result.end_ns - result.start_ns, options.applied_ns))
     assumptions = [configuration_assumption(options, objects), Assumption("time", text)]
     inputs = Inputs(manifest=Manifest(), trace=None)
-    return _source(options, SourceKind.MANIFESTS, setup, objects, result.end_ns, assumptions, inputs)
+    found = _source(options, SourceKind.MANIFESTS, setup, objects, result.end_ns, assumptions, inputs)
+    return _with_failures(found, result.failures)
+
+
+def _with_failures(source: ClusterSource, failures: Mapping[str, str]) -> ClusterSource:
+    """Return a source with the objects that are refused, also as assumptions."""
+    assumptions = [Assumption("objects", f"{name}: {problem}") for name, problem in failures.items()]
+    return replace(source, failures=failures, assumptions=[*source.assumptions, *assumptions])
