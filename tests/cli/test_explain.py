@@ -444,10 +444,30 @@ def test_a_pending_pod_that_is_being_deleted_has_no_suggestions(
 
 
 @pytest.mark.parametrize("command", ["explain", "unblock"])
-def test_a_refused_pod_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
+@pytest.mark.parametrize(
+    ("priority_class", "pods", "want"),
+    [
+        pytest.param(
+            "nope",
+            "9",
+            "is refused: $.spec.priorityClassName: expected the name of a PriorityClass, got 'nope'",
+            id="a priority class that does not exist",
+        ),
+        pytest.param("", "0", "is refused: exceeded quota: q, requested: pods=1", id="a quota"),
+    ],
+)
+def test_a_refused_pod_is_explained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, priority_class: str, pods: str, want: str
+) -> None:
     pod = single_pod("p", "1")
-    pod["spec"]["priorityClassName"] = "nope"
-    (tmp_path / "c.json").write_bytes(b"\n".join(map(msgspec.json.encode, [node("a"), pod])))
+    pod["spec"]["priorityClassName"] = priority_class
+    spec = {"hard": {"pods": pods}}
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "q", "namespace": "default"},
+        "spec": spec,
+    }
+    (tmp_path / "c.json").write_bytes(b"\n".join(map(msgspec.json.encode, [node("a"), quota, pod])))
     assert main([command, "p", str(tmp_path / "c.json")]) == 2
-    want = "pod default/p is refused: $.spec.priorityClassName: expected the name of a PriorityClass, got 'nope'"
-    assert want in capsys.readouterr().err
+    assert f"pod default/p {want}" in capsys.readouterr().err

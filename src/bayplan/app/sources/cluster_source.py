@@ -122,7 +122,7 @@ class ClusterSource(msgspec.Struct, frozen=True, kw_only=True):
         for name, problem in self.failures.items():
             kind, _, key = name.partition(" ")
             if kind == "Pod" and target.removeprefix("pod/") in (key, key.rpartition("/")[2]):
-                return InputError(f"pod {key} is refused: {problem}")
+                return InputError(f"pod {key} is refused: {problem.removeprefix('is forbidden: ')}")
         return None
 
     def close(self) -> None:
