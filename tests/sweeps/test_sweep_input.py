@@ -45,6 +45,17 @@ def test_an_invalid_base_configuration_ends_the_sweep(folder: Path, config: str,
     assert not (folder / "out").exists()
 
 
+def test_profiles_of_other_schedulers_end_the_sweep(folder: Path) -> None:
+    (folder / "sweep.yaml").write_text(SWEEP + "config: {profiles: [{schedulerName: default-schedular}]}\n")
+    plan = read_plan(folder / "sweep.yaml")
+    want = (
+        "config: expected a profile for the pods of the scheduler default-scheduler, got profiles for default-schedular; "
+        "try schedulerName: default-scheduler instead of default-schedular"
+    )
+    with pytest.raises(InputError, match=re.escape(want)):
+        run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))
+
+
 @pytest.mark.parametrize(
     ("parameters", "want"),
     [

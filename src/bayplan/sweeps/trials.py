@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -16,6 +16,7 @@ from bayplan.analysis.export import export
 from bayplan.analysis.run_facts import run_facts
 from bayplan.answers.node_groups import ZONE
 from bayplan.answers.node_shapes import HOSTNAME, place_labels, platform_labels
+from bayplan.answers.workloads import template_of
 from bayplan.app.scheduler_setup import SchedulerSetup, read_setup
 from bayplan.app.simulation import RunFiles, SimulationOptions, prepare_simulation, read_run_files
 from bayplan.base.errors import InputError
@@ -31,6 +32,8 @@ from bayplan.framework.registry import Registry
 from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.node import Node, NodeStatus
 from bayplan.objects.node_prices import PRICE
+from bayplan.objects.pod import Pod
+from bayplan.objects.pod_defaults import DEFAULT_SCHEDULER_NAME
 from bayplan.plugins.registry import in_tree_registry
 from bayplan.sweeps.objectives import figures_of
 from bayplan.sweeps.plan import PRICE_FIELD, SweepPlan
@@ -80,13 +83,43 @@ def read_shared_input(plan: SweepPlan) -> SharedInput:
     """Read the input of a sweep.
 
     Raises:
-        InputError: a file cannot be read.
+        InputError: a file cannot be read, or no profile schedules any pod of the input.
     """
     workload, autoscaler, descheduler = (
         Path(name) if name else None for name in (plan.workload, plan.autoscaler, plan.descheduler)
     )
     files = read_run_files(workload=workload, autoscaler=autoscaler, descheduler=descheduler)
-    return SharedInput(load_inputs(plan.paths), files)
+    inputs = load_inputs(plan.paths)
+    _check_profiles(plan.config, inputs)
+    return SharedInput(inputs, files)
+
+
+def _check_profiles(config: Mapping[str, Any], inputs: Inputs) -> None:
+    """Raise InputError if no profile of a valid configuration schedules any pod of the input."""
+    profiles = config.get("profiles") or [{}]
+    known = [str(each.get("schedulerName") or DEFAULT_SCHEDULER_NAME) for each in profiles]
+    named = dict[str, None]()
+    for name in _scheduler_names(inputs):
+        if name in known:
+            return
+        named[name] = None
+    if named:
+        first = next(iter(named))
+        wanted, hint = f"a profile for the pods of the scheduler {first}", near_name(first, known)
+        hint = f"schedulerName: {first} instead of {hint}" if hint else f"schedulerName: {first}"
+        raise InputError("config", got=f"profiles for {', '.join(known)}", wanted=wanted, hint=hint)
+
+
+def _scheduler_names(inputs: Inputs) -> Iterator[str]:
+    """Yield the names of the schedulers of pods and of pod templates."""
+    for item in (each.typed for each in inputs.manifest.loaded):
+        template = None if item is None else template_of(item)
+        if isinstance(item, Pod):
+            yield item.spec.scheduler_name or DEFAULT_SCHEDULER_NAME
+        elif template is not None:
+            yield template.spec.scheduler_name or DEFAULT_SCHEDULER_NAME
+    if inputs.trace is not None:
+        yield from (each.pod.spec.scheduler_name for each in inputs.trace.pods)
 
 
 def run_trial(plan: SweepPlan, shared: SharedInput, trial: Trial, out: Path | None = None) -> Outcome:
@@ -155,7 +188,7 @@ def check_plugins(registry: Registry, names: Iterable[str]) -> None:
                 name for name, each in registry.plugins.items() if ExtensionPoint.SCORE in each.extension_points()
             ]
             near = near_name(plugin, scorers if kind == WEIGHT else registry.plugins)
-            hint = f"{kind}{near}{dot}{field}" if near else ""
+            hint = f"{kind}{near}{dot}{field}" if near else "plugins: [FILE.py:CLASS], if it is your own"
             raise InputError(f"parameter {name}", got=repr(plugin), wanted="the name of a plugin", hint=hint)
         if kind == WEIGHT and ExtensionPoint.SCORE not in known.extension_points():
             raise InputError(f"parameter {name}", got="a plugin without scores", wanted="a score plugin")
