@@ -122,6 +122,11 @@ def test_each_pod_moves_once_and_the_bound_is_reached() -> None:
     assert [*nodes_to_remove(cluster).moves] == [*answer.moves]
 
 
+def test_the_text_about_a_single_node_has_no_numbers() -> None:
+    answer = nodes_to_remove(cluster_of(node("n1"), running("p", "n1").obj()))
+    assert removal_text(answer)[0] == "The only node can't be removed."
+
+
 def test_other_orders_are_tried_if_the_first_one_leaves_nodes() -> None:
     # The large node has the smallest share to move, but only if it stays can all others be removed.
     nodes = [node(name, cpu=cpu) for name, cpu in (("a", "2"), ("b", "4"), ("c", "2"), ("large", "8"))]

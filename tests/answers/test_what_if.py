@@ -270,6 +270,11 @@ def test_an_impossible_change_is_refused_and_leaves_the_cluster_unchanged(text: 
     assert set(cluster.state.pods) == {f"default/web-{number}" for number in range(3)}
 
 
+def test_swapped_parts_of_added_nodes_get_a_suggestion() -> None:
+    with pytest.raises(InputError, match="expected COUNT:SHAPE, got 'n1:3'; try add-nodes=3:like=n1"):
+        what_if(cluster_of(*NODES), [parse_change("add-nodes=n1:3")])
+
+
 @pytest.mark.parametrize("text", ["label:pol=x", "label:pol"])
 def test_a_misspelt_label_is_followed_by_the_likely_one(text: str) -> None:
     with pytest.raises(InputError, match=rf"got '{text}'; try 'label:pool"):

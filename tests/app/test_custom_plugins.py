@@ -111,6 +111,10 @@ class FailsOnPod(HighRack):
         raise RuntimeError("no")
 
 
+class Numbered(HighRack):
+    name = 5
+
+
 class Nothing:
     """Is no plugin."""
 '''
@@ -199,6 +203,11 @@ def test_a_plugin_runs_in_every_profile(folder: Path) -> None:
             "got no class of this name; "
             "try '{folder}/racks.py:HighRack'",
             id="a missing class",
+        ),
+        pytest.param(
+            "racks.py:Numbered",
+            "{folder}/racks.py Numbered: expected a text as its `name`, got 5",
+            id="a name that is not a text",
         ),
         pytest.param(
             "racks.py:Nothing",

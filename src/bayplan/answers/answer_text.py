@@ -213,6 +213,8 @@ def removal_text(answer: RemovalAnswer, *, everything: bool = False) -> list[str
     of = format_count(answer.nodes, "node")
     if count:
         lines = [f"{count:,} of {of} can be removed{saved}{moves}. {at_most}."]
+    elif answer.nodes == 1:
+        lines = ["The only node can't be removed."]
     else:
         lines = [f"None of {of} can be removed." if answer.nodes else "The cluster has no nodes."]
     rows = [

@@ -329,6 +329,9 @@ def _resize(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effe
 
 
 def _add_nodes(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
+    if change.value.isdigit() and not change.target.isdigit():
+        hint = f"add-nodes={change.value}:like={change.target}"
+        raise InputError("add-nodes", got=repr(f"{change.target}:{change.value}"), wanted="COUNT:SHAPE", hint=hint)
     count = _count("add-nodes", change.target)
     try:
         shape, daemons = parse_shape(change.value, cluster.state), daemon_models(cluster.state)

@@ -155,6 +155,8 @@ def _load_module(path: Path, option: str) -> ModuleType:
 def _plugin_class(module: ModuleType, path: Path, name: str) -> type[Plugin[Any]]:
     found = getattr(module, name, None)
     if isinstance(found, type) and issubclass(found, Plugin):
+        if not isinstance(own_name := vars(found).get("name", ""), str):
+            raise PluginError(name, where=str(path), wanted="a text as its `name`", got=repr(own_name))
         return found
     own = [
         each.__name__
