@@ -9,6 +9,7 @@ from typing import NamedTuple
 from bayplan.app.custom_plugins import load_custom_plugins
 from bayplan.base.errors import InputError
 from bayplan.base.garbage_collector import rare_collections
+from bayplan.base.random_streams import RandomStreams
 from bayplan.plugins.registry import in_tree_registry
 from bayplan.sweeps.executors import Executor
 from bayplan.sweeps.objectives import OBJECTIVES
@@ -79,7 +80,9 @@ def _check_configuration(plan: SweepPlan) -> None:
     registry, _ = load_custom_plugins(plan.plugins, in_tree_registry())
     check_plugins(registry, plan.space)
     first: InputError | None = None
-    for parameters in next(iter(make_search(plan).batches()), []):
+    batch = next(iter(make_search(plan).batches()), [])
+    # In random order: in a grid, all sets with an invalid value of the first parameter come first.
+    for parameters in RandomStreams(plan.seeds[0]).stream("sweep.check").sample(batch, len(batch)):
         try:
             trial_setup(plan, parameters).connections.close()
         except InputError as problem:
