@@ -155,6 +155,24 @@ def test_aggregated_discovery_is_only_json(path: str) -> None:
     assert msgspec.json.decode(body)["kind"] == "APIGroupDiscoveryList"
 
 
+@pytest.mark.parametrize(
+    ("path", "accept", "want"),
+    [
+        pytest.param(
+            "/apis", f"{JSON};{AGGREGATED};q=0.1, {JSON}", (200, f"{JSON};{AGGREGATED}"), id="a worse quality"
+        ),
+        pytest.param("/api", f"{JSON}, {JSON};{AGGREGATED}", (200, f"{JSON};{AGGREGATED}"), id="after plain discovery"),
+        pytest.param("/api", f"application/*;{AGGREGATED}", (406, JSON), id="a wildcard"),
+        pytest.param("/apis", f"application/*;{AGGREGATED}", (200, f"{JSON};{AGGREGATED}"), id="a wildcard for groups"),
+        pytest.param("/apis/", f"{JSON};{AGGREGATED}, {JSON}", (200, JSON), id="groups with a slash at the end"),
+        pytest.param("/version", "application/*", (406, JSON), id="the version has a single type"),
+        pytest.param("/statusz", PROTOBUF, (406, JSON), id="errors of operators' endpoints are not protobuf"),
+    ],
+)
+def test_discovery_in_unusual_formats(path: str, accept: str, want: tuple[int, str]) -> None:
+    assert answer(Client(), path, accept)[:2] == want
+
+
 def test_control_characters_are_refused_in_yaml_also_in_errors() -> None:
     client = Client()
     document: Document = {"metadata": {"name": "m"}, "data": {"a": "\x7f"}}

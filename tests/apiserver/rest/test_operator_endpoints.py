@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from bayplan.apiserver.rest.messages import Request, Response
+from bayplan.apiserver.rest.messages import Request, Response, parse_query
 from tests.apiserver.client import Client
 
 
@@ -91,3 +91,10 @@ def test_the_start_and_the_uptime_are_written_as_go_writes_them(client: Client) 
 def test_the_uptime_is_0_if_the_clock_is_set_back(client: Client) -> None:
     client.seconds -= 100
     assert "\nUp: 0 hr 00 min 00 sec\n" in answer(client, "/statusz").body.decode()
+
+
+def test_unknown_excluded_checks_are_listed_sorted(client: Client) -> None:
+    query = parse_query("verbose&exclude=z&exclude=a&exclude=z")
+    found = asyncio.run(client.api.handle(Request("GET", "/livez", query, {}, b"")))
+    assert isinstance(found, Response)
+    assert b'no matches for "a","z"\n' in found.body

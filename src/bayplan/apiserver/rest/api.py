@@ -20,6 +20,7 @@ from bayplan.apiserver.rest import (
     deleting,
     listing,
     metrics_endpoints,
+    operator_endpoints,
     patching,
     rendering,
     reviews,
@@ -36,6 +37,7 @@ from bayplan.apiserver.rest.messages import Request, Response, Route, Stream
 from bayplan.apiserver.rest.meta_endpoints import MetaEndpoints
 from bayplan.apiserver.rest.negotiation import (
     JSON,
+    OBJECT_TYPES,
     PLAIN,
     PROTOBUF,
     Form,
@@ -475,7 +477,8 @@ class Api:
 
     def _error(self, request: Request, problem: ApiError) -> Response:
         pretty = wants_indentation(request.query, request.headers)
-        form = error_form(request.headers.get("accept", ""), pretty=pretty)
+        offered = operator_endpoints.ERROR_TYPES if request.path in operator_endpoints.KINDS else OBJECT_TYPES
+        form = error_form(request.headers.get("accept", ""), pretty=pretty, offered=offered)
         body = rendering.render_error(problem, form)
         headers = [*problem.headers.items(), *warning_headers([*request.warnings, *problem.warnings])]
         return Response(problem.code, body, form.media_type, headers, self.backend.store.revision)

@@ -14,12 +14,11 @@ from bayplan.apiserver.rest.messages import Request, Response, values_of
 from bayplan.apiserver.rest.negotiation import (
     JSON,
     OBJECT_TYPES,
-    PROTOBUF,
-    YAML,
     Form,
     matches,
-    negotiate,
     parse_accept,
+    plain_form,
+    require_named,
     wants_indentation,
 )
 from bayplan.apiserver.rest.rendering import encode_document
@@ -31,8 +30,7 @@ from bayplan.objects.selectors import quote
 
 _TEXT = "text/plain; charset=utf-8"
 _HEALTH = {"healthz": "livez", "livez": "livez", "readyz": "readyz"}
-_OPERATOR_PATHS = {"/flagz": operator_endpoints.FLAGS, "/statusz": operator_endpoints.STATUS}
-_VERSIONS = {"v2"}
+_AGGREGATED = ("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList")
 _KEYS_PATH = ["openid", "v1", "jwks"]
 _ISSUER_PATHS = ([".well-known", "openid-configuration"], _KEYS_PATH)
 _UNCACHED = ("cache-control", "no-cache, private")
@@ -82,7 +80,7 @@ class MetaEndpoints:
                 return _not_found()
             return self._health(_HEALTH[first], segments, request)
         if first == "version":
-            _require(JSON, request.headers.get("accept", ""))
+            require_named(request.headers.get("accept", ""), (JSON,), (JSON,))
             return self._json({**api_facts().version})
         if first in ("api", "apis"):
             return self._discovery(segments, request)
@@ -90,8 +88,8 @@ class MetaEndpoints:
             return self._openapi_document(segments[1:], request)
         if request.path == "/metrics/slis":
             return self._operators.metrics()
-        if request.path in _OPERATOR_PATHS:
-            return self._operators.handle(_OPERATOR_PATHS[request.path], request)
+        if request.path in operator_endpoints.KINDS:
+            return self._operators.handle(operator_endpoints.KINDS[request.path], request)
         if segments in _ISSUER_PATHS:
             return self._issuer(segments == _KEYS_PATH, request)
         if not segments or request.path == "/index.html":
@@ -128,10 +126,12 @@ class MetaEndpoints:
     def _discovery(self, segments: list[str], request: Request) -> Response:
         registry, accept = self._backend.registry, request.headers.get("accept", "")
         if len(segments) == 1:
-            if _wants_aggregated(accept):
+            if segments[0] == "api":
+                require_named(accept, OBJECT_TYPES, OBJECT_TYPES)
+            if request.path != "/apis/" and _wants_aggregated(accept):
                 return self._aggregated(request, core=segments[0] == "api")
             document = discovery.api_versions(self._address) if segments[0] == "api" else discovery.group_list(registry)
-            return _negotiated(document, request, by_framework=segments[0] == "api")
+            return _negotiated(document, request)
         if segments[0] == "api":
             found = discovery.resource_list(registry, "", segments[1]) if len(segments) == 2 else None
         elif len(segments) == 2:
@@ -139,18 +139,19 @@ class MetaEndpoints:
         else:
             found = discovery.resource_list(registry, segments[1], segments[2]) if len(segments) == 3 else None
         if found is not None:
-            # The aggregator, which serves /apis/GROUP, ignores the method.
-            if request.method != "GET" and (segments[0] == "api" or len(segments) > 2):
-                raise method_not_allowed()
-            # The framework serves the versions of a group.
-            return _negotiated(found, request, by_framework=segments[0] == "api" or len(segments) > 2)
+            # The aggregator, which serves /apis/GROUP, ignores the method; the framework serves the versions of a group.
+            if segments[0] == "api" or len(segments) > 2:
+                if request.method != "GET":
+                    raise method_not_allowed()
+                require_named(accept, OBJECT_TYPES, OBJECT_TYPES)
+            return _negotiated(found, request)
         if len(segments) > 2 and self._is_remote(segments[1], segments[2]):
             # Requests are not proxied, because there is no network behind the Service.
             return Response(503, b"service unavailable\n", _TEXT)
         if segments[0] == "apis" and len(segments) == 2:
             declared = self._remote_group(segments[1])
             if declared is not None:
-                return _negotiated(declared, request, by_framework=False)
+                return _negotiated(declared, request)
         if segments[0] == "apis" and (segments[1] not in registry.groups or registry.is_custom(segments[1])):
             return _not_found()
         raise no_such_path()
@@ -198,7 +199,7 @@ class MetaEndpoints:
         if request.method != "GET":
             raise method_not_allowed()
         media_type = _KEYS if is_keys else JSON
-        _require(media_type, request.headers.get("accept", ""))
+        require_named(request.headers.get("accept", ""), (media_type,), (media_type,))
         cached = [("cache-control", "public, max-age=3600")]
         if is_keys:
             document: Document = {"keys": [self._backend.token_key.public]}
@@ -227,9 +228,9 @@ class MetaEndpoints:
         if "verbose" not in request.query:
             return Response(200, b"ok", _TEXT)
         lines = [f"[+]{each} excluded: ok" if each in excluded else f"[+]{each} ok" for each in checks]
-        unknown = [quote(each) for each in dict.fromkeys(excluded) if each not in checks]
+        unknown = [quote(each) for each in sorted(set(excluded)) if each not in checks]
         if unknown:
-            lines.append(f"warn: some health checks cannot be excluded: no matches for {', '.join(unknown)}")
+            lines.append(f"warn: some health checks cannot be excluded: no matches for {','.join(unknown)}")
         return Response(200, "\n".join([*lines, f"{segments[0]} check passed\n"]).encode(), _TEXT)
 
 
@@ -251,46 +252,27 @@ def _has_empty_segments(path: str) -> bool:
     return path.startswith(("//", "/apis//")) or "//" in path.rstrip("/")
 
 
-def _negotiated(document: Document, request: Request, *, by_framework: bool) -> Response:
+def _negotiated(document: Document, request: Request) -> Response:
     """Return a discovery document in a format that the client accepts: always complete, never as a table or metadata.
-
-    Args:
-        document: the discovery document.
-        request: the request.
-        by_framework: whether upstream's HTTP framework checks the header first, with a different error.
 
     Raises:
         ApiError: the client accepts no supported format.
     """
-    accept = request.headers.get("accept", "")
-    if by_framework:
-        negotiate(accept)
-    for clause in parse_accept(accept or "*/*"):
-        if not {"as", "g", "v"} & clause.parameters.keys():
-            media_type = next((each for each in OBJECT_TYPES if matches(clause.media_type, each)), "")
-            if media_type in (YAML, PROTOBUF):
-                return Response(200, encode_document(document, Form(media_type)), media_type)
-            if media_type:
-                form = Form(JSON, pretty=wants_indentation(request.query, request.headers))
-                return Response(200, encode_document(document, form), JSON)
-    raise ApiError(406, f"only the following media types are accepted: {', '.join(OBJECT_TYPES)}")
-
-
-def _require(media_type: str, accept: str) -> None:
-    """Raise ApiError if the client does not accept the only format of an endpoint."""
-    if not any(matches(each.media_type, media_type) for each in parse_accept(accept or "*/*")):
-        raise ApiError(406, f"406: Not Acceptable\n\nAvailable representations: {media_type}", details={})
+    form = plain_form(request.headers.get("accept", ""), pretty=wants_indentation(request.query, request.headers))
+    if form is None:
+        raise ApiError(406, f"only the following media types are accepted: {', '.join(OBJECT_TYPES)}")
+    return Response(200, encode_document(document, form), form.media_type)
 
 
 def _wants_aggregated(accept: str) -> bool:
+    """Return whether a client accepts aggregated discovery, which takes precedence over plain discovery.
+
+    Source: apiserver/pkg/endpoints/discovery/aggregated/negotiation.go v1.36.3.
+    """
     for clause in parse_accept(accept):
-        parameters = clause.parameters
-        if "as" in parameters and not matches(clause.media_type, JSON):
-            continue  # Aggregated discovery is only available as JSON.
-        if parameters.get("g") == "apidiscovery.k8s.io" and parameters.get("as") == "APIGroupDiscoveryList":
-            return parameters.get("v") in _VERSIONS
-        if clause.media_type in (*OBJECT_TYPES, "*/*") and not parameters:
-            return False
+        wanted = tuple(clause.parameters.get(each) for each in ("g", "v", "as"))
+        if wanted == _AGGREGATED and "sv" not in clause.parameters and matches(clause.media_type, JSON):
+            return True  # Aggregated discovery is only available as JSON.
     return False
 
 

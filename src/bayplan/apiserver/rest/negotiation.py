@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 
 import msgspec
@@ -17,8 +17,10 @@ OBJECT_TYPES = (JSON, YAML, PROTOBUF)
 _STREAM_TYPES = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 _INDENTED_AGENTS = ("curl", "Wget", "Mozilla/5.0")
 _TRUE = frozenset(("1", "t", "T", "true", "TRUE", "True"))
-_VARIANTS = frozenset(("as", "g", "v"))
-"""Parameters of a media type that request another kind than the object itself."""
+_EXTRAS = frozenset(("as", "g", "v", "sv"))
+"""Parameters of a media type that request another kind than the object itself, or another version of the server."""
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_MAX_INSERTED = 12
 _CONVERSIONS = {
     ("Table", "meta.k8s.io", "v1"), ("Table", "meta.k8s.io", "v1beta1"),
     ("PartialObjectMetadata", "meta.k8s.io", "v1"), ("PartialObjectMetadata", "meta.k8s.io", "v1beta1"),
@@ -62,25 +64,58 @@ class Clause(msgspec.Struct, frozen=True):
 
 
 def parse_accept(header: str) -> list[Clause]:
-    """Return the alternatives of an Accept header, best first.
+    """Return the alternatives of an Accept header, in the order in which upstream tries them.
 
-    Of equal quality, wildcards come last, and other alternatives keep their order.
+    Alternatives and parameters that upstream's parser can't read are left out.
+
+    Source: github.com/munnerz/goautoneg, which kube-apiserver uses.
     """
-    clauses = []
+    clauses: list[Clause] = []
     for part in header.split(","):
-        media_type, *rest = (each.strip() for each in part.split(";"))
-        parameters = {name.strip(): value.strip() for name, _, value in (each.partition("=") for each in rest)}
-        try:
-            quality = float(parameters.pop("q", "1"))
-        except ValueError:
-            quality = 0.0
-        if media_type:
-            clauses.append(Clause(media_type, parameters, quality))
-    return sorted(clauses, key=_rank)
+        media_type, *rest = part.strip(" ").split(";")
+        names = [each.strip(" ") for each in media_type.split("/")]
+        if names == ["*"]:
+            names = ["*", "*"]
+        if len(names) != 2 or not names[1]:
+            continue
+        parameters = {}
+        quality = 1.0
+        for name, _, value in (each.partition("=") for each in rest):
+            if not value or "=" in value:
+                continue
+            if name.strip(" ") == "q":
+                quality = float(value) if _NUMBER.fullmatch(value) else 0.0
+            else:
+                parameters[name.strip(" ")] = value.strip(" ")
+        clauses.append(Clause("/".join(names), parameters, quality))
+    return _sorted(clauses)
 
 
-def _rank(clause: Clause) -> tuple[float, bool, bool]:
-    return -clause.quality, clause.media_type.startswith("*"), clause.media_type.endswith("/*")
+def _sorted(clauses: list[Clause]) -> list[Clause]:
+    """Sort as upstream does: its comparison is not transitive, so the result depends on the algorithm.
+
+    Go sorts up to twelve elements by insertion.
+    """
+    if len(clauses) > _MAX_INSERTED:
+        return sorted(clauses, key=lambda each: (-each.quality, each.media_type.startswith("*"), _any_subtype(each)))
+    for end in range(1, len(clauses)):
+        index = end
+        while index and _precedes(clauses[index], clauses[index - 1]):
+            clauses[index - 1], clauses[index] = clauses[index], clauses[index - 1]
+            index -= 1
+    return clauses
+
+
+def _precedes(one: Clause, other: Clause) -> bool:
+    if one.quality > other.quality:
+        return True
+    if not one.media_type.startswith("*/") and other.media_type.startswith("*/"):
+        return True
+    return not _any_subtype(one) and _any_subtype(other)
+
+
+def _any_subtype(clause: Clause) -> bool:
+    return clause.media_type.endswith("/*")
 
 
 @lru_cache(maxsize=256)
@@ -112,10 +147,8 @@ def negotiate(
         return Form(JSON, pretty=pretty) if pretty else PLAIN
     clauses = parse_accept(accept)
     # The framework refuses other types first, which does not serve custom objects.
-    if not untyped and not any(clause.media_type in ("*/*", *OBJECT_TYPES) for clause in clauses):
-        offered: tuple[str, ...] = (*OBJECT_TYPES, *_STREAM_TYPES) if is_list else OBJECT_TYPES
-        text = f"406: Not Acceptable\n\nAvailable representations: {', '.join(offered)}"
-        raise ApiError(406, text, details={})
+    if not untyped:
+        require_named(accept, OBJECT_TYPES, (*OBJECT_TYPES, *_STREAM_TYPES) if is_list else OBJECT_TYPES)
     forms = [form for each in clauses if (form := _form(each, pretty)) is not None]
     for form in forms:
         if form.kind == "Table" and (not tables or form.media_type == PROTOBUF):
@@ -134,7 +167,7 @@ def negotiate(
 
 def _form(clause: Clause, pretty: bool) -> Form | None:
     media_type = next((each for each in OBJECT_TYPES if matches(clause.media_type, each)), "")
-    if not media_type or not _has_stream(clause, media_type):
+    if not media_type or not _has_stream(clause, media_type) or clause.parameters.get("sv", "v1") != "v1":
         return None
     kind = clause.parameters.get("as", "")
     if not kind and ("g" in clause.parameters or "v" in clause.parameters):
@@ -154,6 +187,21 @@ def _has_stream(clause: Clause, media_type: str) -> bool:
     return not stream or (stream == "watch" and media_type != YAML)
 
 
+def require_named(accept: str, named: Collection[str], listed: Iterable[str]) -> None:
+    """Raise ApiError if an Accept header names neither one of some types nor `*/*`, as upstream's HTTP framework does.
+
+    Source: github.com/emicklei/go-restful, route.go.
+
+    Args:
+        accept: the header; empty means anything.
+        named: the types.
+        listed: the types that the error lists.
+    """
+    wanted = (each.partition(";")[0].strip(" ") for each in accept.split(","))
+    if accept and not any(each == "*/*" or each in named for each in wanted):
+        raise ApiError(406, f"406: Not Acceptable\n\nAvailable representations: {', '.join(listed)}", details={})
+
+
 def wants_indentation(query: Mapping[str, str], headers: Mapping[str, str]) -> bool:
     """Return whether to indent JSON: as the parameter `pretty` says, else for browsers, curl and Wget.
 
@@ -163,16 +211,21 @@ def wants_indentation(query: Mapping[str, str], headers: Mapping[str, str]) -> b
     return pretty in _TRUE if pretty else headers.get("user-agent", "").startswith(_INDENTED_AGENTS)
 
 
-def error_form(accept: str, *, pretty: bool) -> Form:
-    """Return the format of an error.
+def error_form(accept: str, *, pretty: bool, offered: Iterable[str] = OBJECT_TYPES) -> Form:
+    """Return the format of an error, one of the offered types.
 
     A client that accepts no error, but only a table or a list of API groups, for example, gets indented JSON.
     """
+    return plain_form(accept, pretty=pretty, offered=offered) or Form(JSON, pretty=True)
+
+
+def plain_form(accept: str, *, pretty: bool, offered: Iterable[str] = OBJECT_TYPES) -> Form | None:
+    """Return the best of the offered formats for complete objects, or None if the client accepts none."""
     for clause in parse_accept(accept or "*/*"):
-        media_type = next((each for each in OBJECT_TYPES if matches(clause.media_type, each)), "")
-        if media_type and not _VARIANTS & clause.parameters.keys() and _has_stream(clause, media_type):
+        media_type = next((each for each in offered if matches(clause.media_type, each)), "")
+        if media_type and not _EXTRAS & clause.parameters.keys() and _has_stream(clause, media_type):
             return Form(media_type, pretty=pretty and media_type == JSON) if media_type != JSON or pretty else PLAIN
-    return Form(JSON, pretty=True)
+    return None
 
 
 def matches(wanted: str, offered: str) -> bool:

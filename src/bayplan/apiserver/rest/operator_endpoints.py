@@ -19,6 +19,9 @@ from bayplan.apiserver.schema.facts import api_facts
 from bayplan.base.plain_data import Document
 
 FLAGS, STATUS = "Flagz", "Statusz"
+KINDS = {"/flagz": FLAGS, "/statusz": STATUS}
+"""The kind that each path serves, in formats of its own."""
+ERROR_TYPES = (JSON, YAML)
 _GROUP = "config.k8s.io"
 _VERSIONS = ("v1alpha1", "v1beta1")
 _PLAIN_TEXT = "text/plain"
@@ -79,7 +82,7 @@ class OperatorEndpoints:
                 form = Form(clause.media_type, pretty=wants_indentation(request.query, request.headers))
                 media_type = f"{clause.media_type};g={_GROUP};v={version};as={kind}"
                 return Response(200, encode_document(self._document(kind, version), form), media_type)
-            if matches(clause.media_type, _PLAIN_TEXT) and "as" not in clause.parameters:
+            if matches(clause.media_type, _PLAIN_TEXT) and not {"as", "g", "v"} & clause.parameters.keys():
                 return Response(200, self._text(kind).encode(), _TEXT)
         raise ApiError(406, f"only the following media types are accepted: {JSON}, {YAML}, {_PLAIN_TEXT}")
 
