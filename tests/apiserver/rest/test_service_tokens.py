@@ -52,6 +52,11 @@ def test_a_token_contains_subject_audience_pod_and_lifetime() -> None:
     ("spec", "status", "message"),
     [
         pytest.param({"expirationSeconds": 599}, 422, "may not specify a duration less than 10 minutes", id="too short"),
+        pytest.param({"expirationSeconds": 0}, 422, "may not specify a duration less than 10 minutes", id="no time at all"),
+        pytest.param({"boundObjectRef": {}}, 400, "cannot bind token to object of type /, Kind=", id="an empty reference"),
+        pytest.param(
+            {"boundObjectRef": {"kind": "Node", "apiVersion": "v1"}}, 400, "Name parameter required.", id="no name"
+        ),
         pytest.param({"expirationSeconds": 2**33}, 422, "may not specify a duration larger than 2^32 seconds", id="too long"),
         pytest.param(
             {"boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": "o"}}, 404, 'pods "o" not found', id="no such pod"
@@ -151,3 +156,27 @@ def _claims_issuer() -> object:
 )
 def test_other_requests_to_the_issuer_are_refused(method: str, path: str, accept: str, want: int) -> None:
     assert Client().call(method, path, accept=accept).status == want
+
+
+def test_a_request_keeps_its_labels_and_names_the_right_account() -> None:
+    client = _client()
+    labeled: Document = {**_request(), "metadata": {"labels": {"a": "b"}}, "status": {"token": "x"}}
+    answer = client.call("POST", _TOKEN, labeled)
+    assert answer.at("metadata.labels") == {"a": "b"}
+    assert answer.at("metadata.managedFields.0.fieldsV1.f:status") == {"f:token": {}}
+
+    refused = client.call("POST", _TOKEN, {**_request(), "metadata": {"uid": "other"}})
+    assert refused.status == 409
+    assert "the UID in the token request (other) does not match the UID of the service account" in str(
+        refused.at("message")
+    )
+
+
+def test_a_review_explains_wrong_audiences() -> None:
+    client = _client()
+    token = client.call("POST", _TOKEN, _request(audiences=["a", "b"])).at("status.token")
+    review = {"spec": {"token": token, "audiences": ["c"]}}
+    assert client.call("POST", _REVIEWS, review).at("status") == {
+        "user": {},
+        "error": '[invalid bearer token, token audiences ["a" "b"] is invalid for the target audiences ["c"]]',
+    }

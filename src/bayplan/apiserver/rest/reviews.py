@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.kinds.registry import USER_GROUPS
-from bayplan.apiserver.model.errors import Cause, bad_request, invalid, invalid_value, method_not_allowed
+from bayplan.apiserver.model.errors import ApiError, Cause, bad_request, invalid, invalid_value, method_not_allowed
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
+from bayplan.apiserver.model.selectors import parse_fields, parse_labels
 from bayplan.apiserver.patches.key_order import in_go_order
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
@@ -20,7 +21,7 @@ from bayplan.apiserver.rest.service_tokens import review_token
 from bayplan.apiserver.rest.updates import check_namespace
 from bayplan.apiserver.validation.engine import go_value
 from bayplan.apiserver.validation.selectors import review_selector
-from bayplan.base.plain_data import Document, part
+from bayplan.base.plain_data import Document, part, parts, texts
 
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _RULES: Document = {
@@ -64,7 +65,11 @@ def review(backend: Backend, info: RequestInfo, request: Request) -> Document:
         causes = _causes(resource.name, part(document, "metadata"), spec)
         if causes:
             raise invalid("", resource.group, "", causes)
-        return {**head, **document, "status": {"allowed": True}}
+        status: Document = {"allowed": True}
+        ignored = _ignored_selectors(part(spec, "resourceAttributes"))
+        if ignored:
+            status["evaluationError"] = "; ".join(ignored)
+        return {**head, **document, "status": status}
     raise method_not_allowed()
 
 
@@ -74,6 +79,41 @@ def _set_managers(backend: Backend, info: RequestInfo, document: Document, optio
     metadata = document["metadata"] = dict(part(document, "metadata"))
     if managers:
         metadata["managedFields"] = managed.encode(managers)
+
+
+def _ignored_selectors(attributes: Document) -> list[str]:
+    """Return a message for each valid selector that an authorizer could not use, or could use only in part.
+
+    Source: pkg/registry/authorization/util/helpers.go v1.36.3.
+    """
+    found = []
+    for kind in ("fieldSelector", "labelSelector"):
+        selector = part(attributes, kind)
+        requirements = parts(selector, "requirements")
+        usable = [_is_usable(each, of_labels=kind == "labelSelector") for each in requirements]
+        if all(usable) and _is_readable(kind, str(selector.get("rawSelector") or "")):
+            continue
+        extent = "partially ignored" if any(usable) else "ignored"
+        found.append(f"spec.resourceAttributes.{kind} {extent} due to parse error")
+    return found
+
+
+def _is_usable(requirement: Document, *, of_labels: bool) -> bool:
+    operator = requirement.get("operator")
+    if of_labels:
+        return operator in ("In", "NotIn", "Exists", "DoesNotExist")
+    return operator in ("In", "NotIn") and len(texts(requirement, "values")) == 1
+
+
+def _is_readable(kind: str, raw: str) -> bool:
+    try:
+        if kind == "labelSelector":
+            parse_labels(raw)
+        else:
+            parse_fields(raw, lambda _: "")
+    except ApiError:
+        return False
+    return True
 
 
 def _causes(name: str, metadata: Document, spec: Document) -> list[Cause]:

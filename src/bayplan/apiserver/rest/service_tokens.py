@@ -27,6 +27,7 @@ from bayplan.objects.selectors import quote
 ISSUER = "https://kubernetes.default.svc"
 _API_VERSION, _KIND = "authentication.k8s.io/v1", "TokenRequest"
 _TARGET = Target(_API_VERSION, _KIND, "io.k8s.api.authentication.v1.TokenRequest")
+_ZERO: Document = {"spec": {"boundObjectRef": None}, "status": {"token": "", "expirationTimestamp": None}}
 _SHORTEST, _LONGEST, _DEFAULT = 600, 2**32, 3600
 _BOUND = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 
@@ -41,16 +42,14 @@ def create_token(backend: Backend, info: RequestInfo, request: Request) -> Docum
     document = decode_request(_TARGET, request, options.validation).document
     metadata = cast("Document", document.setdefault("metadata", {}))
     spec = cast("Document", document.setdefault("spec", {}))
-    if not spec.get("expirationSeconds"):
+    if spec.get("expirationSeconds") is None:
         spec["expirationSeconds"] = _DEFAULT
     if metadata.get("namespace") not in (None, "", info.namespace):
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
     writing.check_namespace(backend, info, info.name)
-    owner = managed.WriteContext(
-        options.manager, _API_VERSION, field_type(_TARGET.type_name), backend.now(), "token", {"f:status": {}}
-    )
-    asked: Document = {"spec": {name: value for name, value in spec.items() if value is not None}}
-    managers = managed.after_create(owner, {"spec": {"boundObjectRef": None}}, asked, {})
+    owner = managed.WriteContext(options.manager, _API_VERSION, field_type(_TARGET.type_name), backend.now(), "token")
+    asked: Document = {**document, "spec": {name: value for name, value in spec.items() if value is not None}}
+    managers = managed.after_create(owner, _ZERO, asked, {})
     if metadata.get("name") not in (None, "", info.name):
         text = "must match the service account name if specified"
         raise _invalid(info.name, invalid_value("metadata.name", quote(str(metadata["name"])), text))
@@ -58,15 +57,21 @@ def create_token(backend: Backend, info: RequestInfo, request: Request) -> Docum
     if account is None:
         raise not_found("serviceaccounts", "", info.name)
     uid = str(part(account, "metadata").get("uid") or "")
+    wanted = metadata.get("uid")
+    if wanted and wanted != uid:
+        why = f"the UID in the token request ({wanted}) does not match the UID of the service account ({uid})"
+        raise conflict(_KIND, "authentication.k8s.io", info.name, why)
     document = admit_unstored(backend, info, request, options, _TARGET, (document, None))
     spec = cast("Document", document["spec"])
     _check_seconds(spec["expirationSeconds"])
     spec["audiences"] = texts(spec, "audiences") or [ISSUER]
-    spec.setdefault("boundObjectRef", None)
-    bound = _bound_object(backend, info, part(spec, "boundObjectRef"))
+    reference = spec.setdefault("boundObjectRef", None)
+    bound = {} if reference is None else _bound_object(backend, info, part(spec, "boundObjectRef"))
     token = _signed(backend, _claims(backend, info, uid, spec, bound))
     seconds = cast("int", spec["expirationSeconds"])
-    head: Document = {"name": info.name, "namespace": info.namespace, "uid": uid, "creationTimestamp": backend.now()}
+    own: Document = {"name": info.name, "namespace": info.namespace, "uid": uid, "creationTimestamp": backend.now()}
+    head: Document = {**part(document, "metadata"), **own}
+    head.pop("managedFields", None)
     writing.set_managers({"metadata": head}, managers)
     status = {"token": token, "expirationTimestamp": backend.time_after(seconds)}
     return {"kind": _KIND, "apiVersion": _API_VERSION, "metadata": head, "spec": spec, "status": status}
@@ -87,20 +92,20 @@ def _check_seconds(seconds: object) -> None:
 
 
 def _bound_object(backend: Backend, info: RequestInfo, reference: Document) -> dict[str, Document]:
-    """Return the claims (name and uid, by kind) of the object that a token is bound to; empty without a reference.
+    """Return the claims (name and uid, by kind) of the object that a token is bound to.
 
     A pod's node is added to the claims.
 
     Raises:
         ApiError: a token cannot be bound to the object.
     """
-    if not reference:
-        return {}
     version, kind = str(reference.get("apiVersion") or ""), str(reference.get("kind") or "")
     name = str(reference.get("name") or "")
     if "/" in version or kind not in _BOUND:
         group, _, short = version.rpartition("/")
         raise bad_request(f"cannot bind token to object of type {group}/{short}, Kind={kind}")
+    if not name:
+        raise bad_request("Name parameter required.")
     table = _BOUND[kind]
     found = backend.find(table, "" if kind == "Node" else info.namespace, name)
     if found is None:
@@ -176,7 +181,9 @@ def review_token(backend: Backend, document: Document) -> Document:
         return {"user": {}, "error": unknown}
     audiences = [each for each in texts(claims, "aud") if each in (wanted or [ISSUER])]
     if not audiences:
-        return {"user": {}}
+        mine, theirs = (" ".join(map(quote, each)) for each in (texts(claims, "aud"), wanted or [ISSUER]))
+        text = f"[{_INVALID}, token audiences [{mine}] is invalid for the target audiences [{theirs}]]"
+        return {"user": {}, "error": text}
     private = part(claims, "kubernetes.io")
     account, namespace = part(private, "serviceaccount"), private.get("namespace")
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
