@@ -249,13 +249,15 @@ class Watch:
                 self.cut_off.set_result(None)
         self._wake()
 
-    def _frame_of(self, kind: str, item: Item) -> bytes:
+    def _frame_of(self, kind: str, item: Item, include: str = "") -> bytes:
+        """Return an event as bytes. `include`: what the rows of a table include, if not what the client requested."""
         if self._first_table:
             # Only the first table of a watch has columns.
             self._first_table = False
-            whole = render_item(self._backend, self._resource, item, self._form, self._include)
+            whole = render_item(self._backend, self._resource, item, self._form, include or self._include)
             return event_frame(kind, whole, self._form)
-        return event_frame(kind, self._encode(item), self._form)
+        encode = watch_form(self._backend, self._info, self._form, include)[0] if include else self._encode
+        return event_frame(kind, encode(item), self._form)
 
     def _bookmark(self, revision: int, *, farewell: bool) -> bytes:
         self._reported = revision if farewell else self._reported
@@ -271,12 +273,10 @@ class Watch:
         if resource.table in _ZERO_REPLICAS:
             document["spec"] = {"replicas": 0, **part(document, "spec")}
         if self._form.kind:
-            item = Item(msgspec.json.encode({"metadata": metadata}), revision, "", "", "", {}, {})
-            if self._include == "None" and not self._first_table:
-                # Upstream adds the object of a bookmark to every later table.
-                encode, _ = watch_form(self._backend, self._info, self._form)
-                return event_frame("BOOKMARK", encode(item), self._form)
-            return self._frame_of("BOOKMARK", item)
+            item = Item(msgspec.json.encode(document), revision, "", "", "", {}, {})
+            # Upstream always includes the metadata that ends the initial events.
+            include = INCLUDE if farewell and self._include == "None" else self._include
+            return self._frame_of("BOOKMARK", item, include)
         return event_frame("BOOKMARK", encode_document(document, self._form), self._form)
 
     def _error(self, problem: Compacted) -> bytes:

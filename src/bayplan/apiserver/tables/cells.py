@@ -24,7 +24,8 @@ def _age(item: Document, now: float) -> str:
 
 
 def _name(item: Document) -> object:
-    return part(item, "metadata").get("name")
+    # The object of a bookmark has no name.
+    return part(item, "metadata").get("name") or ""
 
 
 def _labels(labels: Document) -> str:
@@ -123,7 +124,7 @@ def _daemon_set(item: Document, now: float) -> list[object]:
     template = part(spec, "template")
     selector = _labels(part(template, "spec", "nodeSelector"))
     counts = [status.get(name, 0) for name in names]
-    shown = format_selector(part(spec, "selector"))
+    shown = format_selector(part(spec, "selector")) or _NONE
     return [_name(item), *counts, selector, _age(item, now), *_containers(template), shown]
 
 
@@ -154,7 +155,7 @@ def _job(item: Document, now: float) -> list[object]:
 def _cron_job(item: Document, now: float) -> list[object]:
     spec, status = part(item, "spec"), part(item, "status")
     last = age(status["lastScheduleTime"], now) if status.get("lastScheduleTime") else _NONE
-    suspended = {True: "True", False: "False"}.get(bool(spec.get("suspend")), _UNSET)
+    suspended = _UNSET if spec.get("suspend") is None else str(bool(spec["suspend"]))
     head = [_name(item), spec.get("schedule"), spec.get("timeZone") or _NONE, suspended]
     job = part(spec, "jobTemplate", "spec")
     shown = format_selector(part(job, "selector")) if "selector" in job else _NONE

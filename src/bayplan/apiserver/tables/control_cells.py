@@ -18,7 +18,8 @@ def _age(item: Document, now: float) -> str:
 
 
 def _name(item: Document) -> object:
-    return part(item, "metadata").get("name")
+    # The object of a bookmark has no name.
+    return part(item, "metadata").get("name") or ""
 
 
 def autoscaler(item: Document, now: float) -> list[object]:
@@ -125,7 +126,7 @@ def ingress_class(item: Document, now: float) -> list[object]:
     parameters = part(spec, "parameters")
     group = f".{parameters['apiGroup']}" if parameters.get("apiGroup") is not None else ""
     shown = f"{parameters.get('kind')}{group}/{parameters.get('name')}" if parameters else _NONE
-    return [name, spec.get("controller"), shown, _age(item, now)]
+    return [name, spec.get("controller") or "", shown, _age(item, now)]
 
 
 def endpoints(item: Document, now: float) -> list[object]:

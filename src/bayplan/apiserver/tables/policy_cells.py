@@ -13,7 +13,8 @@ def _age(item: Document, now: float) -> str:
 
 
 def _name(item: Document) -> object:
-    return part(item, "metadata").get("name")
+    # The object of a bookmark has no name.
+    return part(item, "metadata").get("name") or ""
 
 
 def signing_request(item: Document, now: float) -> list[object]:
@@ -97,7 +98,7 @@ def policy_binding(item: Document, now: float) -> list[object]:
         shown = f"{reference.get('namespace') or '*'}/{reference['name']}"
     elif isinstance(reference.get("selector"), dict):
         shown = _go_selector(part(reference, "selector"))
-    return [_name(item), spec.get("policyName"), shown, _age(item, now)]
+    return [_name(item), spec.get("policyName") or "", shown, _age(item, now)]
 
 
 def _go_selector(selector: Document) -> str:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 INCLUDE = "Metadata"
 _POLICIES = ("Metadata", "Object", "None")
 _FLOW_SCHEMAS = "flowcontrol.apiserver.k8s.io/flowschemas"
+_ZERO_TIME = "0001-01-01T00:00:00Z"
+"""The creation of the object of a bookmark, as upstream prints it."""
 _NAME_AND_CREATION = (ColumnFacts("Name", "string", "name"), ColumnFacts("Created At", "date"))
 _NAME_AND_AGE = (ColumnFacts("Name", "string", "name"), ColumnFacts("Age", "date"))
 
@@ -163,7 +165,7 @@ def _cells(resource: Resource, key: str, document: Document, now: float) -> list
         return named_and_aged(document, now)
     cells = CELLS.get(key)
     if cells is None:
-        return [metadata.get("name"), metadata.get("creationTimestamp")]
+        return [metadata.get("name"), metadata.get("creationTimestamp") or _ZERO_TIME]
     return cells(document, now)
 
 
@@ -202,14 +204,13 @@ def _row(resource: Resource, key: str, cells: list[object], document: Document, 
     row: Document = {"cells": ["" if cells[0] is None else cells[0], *cells[1:]]}
     if key == "core.Pod" and pod_conditions(document):
         row["conditions"] = pod_conditions(document)
-    metadata = shown_metadata(part(document, "metadata"))
     if include == "None":
         row["object"] = None
     elif include == "Object":
-        row["object"] = {"kind": resource.kind, "apiVersion": resource.api_version} | document | {"metadata": metadata}
+        row["object"] = {"kind": resource.kind, "apiVersion": resource.api_version, **document}
     else:
         kind: Document = {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}"}
-        row["object"] = {**kind, "metadata": metadata}
+        row["object"] = {**kind, "metadata": shown_metadata(part(document, "metadata"))}
     return row
 
 
