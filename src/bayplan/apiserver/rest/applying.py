@@ -28,7 +28,7 @@ from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.body_types import Target, target_of
 from bayplan.apiserver.rest.decoding import read_custom, read_value, yaml_of, yaml_warnings
 from bayplan.apiserver.rest.messages import Request
-from bayplan.apiserver.rest.preconditions import find_namespace
+from bayplan.apiserver.rest.preconditions import find_namespace, sent_revision
 from bayplan.apiserver.rest.updates import check_place, undeterminable_name
 from bayplan.apiserver.rest.writing import Written
 from bayplan.base.plain_data import Document, part, text
@@ -58,7 +58,6 @@ def apply(backend: Backend, info: RequestInfo, request: Request, options: WriteO
     if item is None and not part(config, "metadata").get("name"):
         raise undeterminable_name(info)
     repeated = [] if options.validation == "Ignore" else _repeated_keys(request)
-    sent_version = part(config, "metadata").get("resourceVersion")
     merged, managers = _merged(backend, info, old, config, options)
     if repeated and options.validation == "Strict":
         raise bad_request(f"error strict decoding YAML: {repeated[0]}")
@@ -72,8 +71,8 @@ def apply(backend: Backend, info: RequestInfo, request: Request, options: WriteO
         written = _created(backend, info, new, managers, options)
     else:
         check_place(info, metadata)
-        part(new, "metadata")["resourceVersion"] = sent_version or ""
-        writing.check_version(resource, info, new, old, required=False)
+        required = not backend.strategy(resource).unconditional_update
+        writing.check_version(resource, info, new, old, required=required)
         find_namespace(backend, info)
         written = writing.change(backend, info, old, new, managers, options)
     written.warnings = [*warnings, *written.warnings]
@@ -93,6 +92,7 @@ def _created(
         why = f"the provided object specified uid {metadata['uid']}, and no existing object was found"
         raise conflict(resource.name, resource.group, info.name, f"uid mismatch: {why}")
     metadata["name"] = info.name
+    sent_revision(new)
     metadata.pop("resourceVersion", None)
     writing.place(info, metadata)
     writing.check_namespace(backend, info, info.name)

@@ -98,7 +98,7 @@ def list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
     """
     limit, timeout_seconds = read_integer(query, "limit"), read_integer(query, "timeoutSeconds")
     # Upstream checks the options of the deprecated paths /watch/... as those of a list.
-    causes = _watch_causes(query) if watch and read_bool(query, "watch") else _list_causes(query)
+    causes = _watch_causes(query) if read_bool(query, "watch") else _list_causes(query)
     if causes:
         # Upstream checks the syntax of selectors first.
         parse_labels(query.get("labelSelector", ""))

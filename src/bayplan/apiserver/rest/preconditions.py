@@ -1,13 +1,14 @@
-"""Preconditions of a write: the uid of the stored object, or that there is none, and an existing namespace."""
+"""Preconditions of a write: the uid and version of the stored object, or that there is none, and an existing namespace."""
 
 from __future__ import annotations
 
-from bayplan.apiserver.model.errors import already_exists, conflict, not_found
+from bayplan.apiserver.model.errors import ApiError, already_exists, conflict, not_found
 from bayplan.apiserver.model.requests import RequestInfo
 from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.store.item import Item
 from bayplan.base.plain_data import Document, part
+from bayplan.objects.selectors import quote
 
 
 def check_uid(resource: Resource, info: RequestInfo, wanted: str, old: Document, *, dry_run: bool = False) -> None:
@@ -29,6 +30,8 @@ def check_uid(resource: Resource, info: RequestInfo, wanted: str, old: Document,
         raise conflict(resource.name, resource.group, info.name, why)
 
 
+_MAX_DIGITS = 21
+"""Digits of a revision that are read: one more than the largest has."""
 _PREFIXES = {
     "replicationcontrollers": "controllers",
     "endpoints": "services/endpoints",
@@ -77,3 +80,19 @@ def find_namespace(backend: Backend, info: RequestInfo) -> Item | None:
     if item is None:
         raise not_found("namespaces", "", info.namespace)
     return item
+
+
+def sent_revision(document: Document) -> int:
+    """Return the version of an object as a number; 0 for none.
+
+    Raises:
+        ApiError: it is not a number of 64 bits.
+    """
+    sent = str(part(document, "metadata").get("resourceVersion") or "0")
+    is_number = sent.isascii() and sent.isdigit()
+    # A longer number may be too long for Python, too.
+    digits = sent.lstrip("0")[:_MAX_DIGITS] or "0"
+    if not is_number or int(digits) >= 2**64:
+        problem = "value out of range" if is_number else "invalid syntax"
+        raise ApiError(500, f"strconv.ParseUint: parsing {quote(sent)}: {problem}", reason="")
+    return int(digits)

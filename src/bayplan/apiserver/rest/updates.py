@@ -8,7 +8,7 @@ from bayplan.apiserver.model.errors import ApiError, bad_request, not_found
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.preconditions import check_uid, find_namespace
+from bayplan.apiserver.rest.preconditions import check_uid, find_namespace, sent_revision
 from bayplan.apiserver.rest.writing import Written
 from bayplan.apiserver.schema.emptied import Emptied
 from bayplan.base.plain_data import Document, part
@@ -34,6 +34,7 @@ def update(backend: Backend, info: RequestInfo, new: Document, options: WriteOpt
         if not strategy.create_on_update:
             raise not_found(resource.name, resource.group, info.name)
         check_uid(resource, info, str(metadata.get("uid") or ""), {}, dry_run=options.dry_run)
+        sent_revision(new)
         metadata.pop("resourceVersion", None)
         return writing.create(backend, info, new, options)
     old = backend.document(resource, item)
