@@ -18,6 +18,20 @@ def with_sorted_keys(value: object) -> object:
     return [with_sorted_keys(item) for item in value] if isinstance(value, list) else value
 
 
+def same_json(one: object, other: object) -> bool:
+    """Return whether two JSON values are equal. For Python, True equals 1, too."""
+    return one == other and _has_same_booleans(one, other)
+
+
+def _has_same_booleans(one: object, other: object) -> bool:
+    """Return whether equal values have their booleans at the same places."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return all(_has_same_booleans(item, other[name]) for name, item in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return all(map(_has_same_booleans, one, other))
+    return isinstance(one, bool) == isinstance(other, bool)
+
+
 def part(document: Document, *names: str) -> Document:
     """Return the object at a path inside a document, or an empty object if there is none.
 

@@ -278,3 +278,52 @@ def test_a_definition_with_a_name_in_use_is_not_served_until_the_name_is_free() 
     client.delete(f"{DEFINITIONS}/gadgets.example.com")
     assert client.get("/apis/example.com/v1/tools").status == 200
     assert client.get(path).at("status.acceptedNames") == client.get(path).at("spec.names")
+
+
+def test_booleans_are_not_numbers() -> None:
+    client = make_client(any={"x-kubernetes-preserve-unknown-fields": True})
+    assert client.post(GADGETS, gadget(any=0, size=0)).status == 201
+
+    changed = client.patch(f"{GADGETS}/g", {"spec": {"any": False}})
+    assert (changed.at("spec.any"), changed.at("metadata.generation")) == (False, 2)
+
+    refused = client.patch(f"{GADGETS}/g", {"spec": {"size": False}})
+    assert refused.status == 422
+    assert "must be of type integer" in str(refused.at("message"))
+
+
+def test_unknown_fields_of_embedded_metadata_are_reported_last() -> None:
+    embedded = {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}
+    client = make_client(a=embedded)
+    sent = gadget(a={"apiVersion": "v1", "kind": "K", "metadata": {"x": 1}}, zz=1)
+    sent["metadata"] = {"name": "g", "y": 1}
+    sent["extra"] = 1
+    answer = client.post(f"{GADGETS}?fieldValidation=Strict", sent)
+    fields = [f'unknown field "{path}"' for path in ("metadata.y", "extra", "spec.zz", "spec.a.metadata.x")]
+    assert str(answer.at("message")).endswith(f"strict decoding error: {', '.join(fields)}")
+
+
+def test_repeated_items_in_a_map_are_shown_with_its_key() -> None:
+    unique = {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}
+    client = make_client(m={"type": "object", "additionalProperties": unique})
+    assert client.post(GADGETS, gadget(m={"k": ["a", "a"]})).at("details.causes.0.field") == "spec.m[k][1]"
+
+
+def test_rules_are_not_checked_without_a_name() -> None:
+    client = make_client(x={**INTEGER, "x-kubernetes-validations": [{"rule": "self > 0"}]})
+    sent = {**gadget(), "metadata": {}, "spec": {"x": 0}}
+    causes = client.post(GADGETS, sent).at("details.causes")
+    assert isinstance(causes, list)
+    assert [each["field"] for each in causes] == ["metadata.name", "<nil>"]
+
+
+def test_lists_have_the_kind_of_the_definition() -> None:
+    client = make_client()
+    client.patch(f"{DEFINITIONS}/gadgets.example.com", {"spec": {"names": {"listKind": "Collection"}}})
+    assert client.get(GADGETS).at("kind") == "Collection"
+    assert client.delete(GADGETS).at("kind") == "Collection"
+
+
+@pytest.mark.parametrize("method", ["POST", "HEAD", "DELETE"])
+def test_discovery_of_a_custom_version_ignores_the_method(method: str) -> None:
+    assert make_client().call(method, "/apis/example.com/v1", {}, accept="application/*").status == 200

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -14,6 +15,7 @@ from bayplan.apiserver.kinds.custom_types import OBJECT_META, PRESERVE, object_t
 from bayplan.apiserver.kinds.default_functions import stored_versions
 from bayplan.apiserver.kinds.strategy import Context, Strategy, copy_part, raise_generation
 from bayplan.apiserver.model.errors import Cause, forbidden, invalid_value, too_large
+from bayplan.apiserver.model.object_meta import check_metadata
 from bayplan.apiserver.model.resources import Resource, ResourceRegistry, SchemaRules, version_rank
 from bayplan.apiserver.patches.strategic import go_type
 from bayplan.apiserver.schema.facts import ResourceFacts
@@ -25,7 +27,7 @@ from bayplan.apiserver.validation.custom_values import (
     value_causes,
 )
 from bayplan.base.go_text.json import go_map
-from bayplan.base.plain_data import Document, part, parts, texts
+from bayplan.base.plain_data import Document, part, parts, same_json, texts
 
 _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _TERMINATING_VERBS = ("delete", "deletecollection", "get", "list", "watch")
@@ -97,6 +99,7 @@ def _resource(group: str, spec: Document, names: Document, version: Document) ->
         custom=version,
         deprecation=_deprecation(group, spec, version, kind),
         rules=_rules(schema),
+        own_list_kind=str(names.get("listKind") or ""),
     )
     return resource, [facts, *subresources.values()]
 
@@ -139,7 +142,7 @@ def _rules(schema: Document) -> SchemaRules | None:
 
 
 def prune(resource: Resource | None, value: Document, *, preserve_nulls: bool = False) -> tuple[Document, list[str]]:
-    """Return an object without unknown fields and with defaults, and the paths of the dropped fields.
+    """Return an object without unknown fields and with defaults, and the paths of the dropped fields, sorted.
 
     Without a schema, the object is returned unchanged.
 
@@ -155,8 +158,10 @@ def prune(resource: Resource | None, value: Document, *, preserve_nulls: bool = 
         return dict(value), []
     dropped: list[str] = []
     body = {name: item for name, item in value.items() if name not in _META_FIELDS}
-    pruned = _prune(schema, body, "", dropped, _Defaults(preserve_nulls=preserve_nulls))
+    defaults = _Defaults(preserve_nulls=preserve_nulls)
+    pruned = _prune(schema, body, "", dropped, defaults)
     assert isinstance(pruned, dict)
+    dropped = [*sorted(dropped), *sorted(defaults.dropped_metadata)]
     return {name: value[name] for name in _META_FIELDS if name in value} | pruned, dropped
 
 
@@ -206,13 +211,16 @@ MAX_DEFAULTS = 500_000
 class _Defaults:
     """The properties with a default, determined once per schema, and the number of defaults that may still be set.
 
-    `preserve_nulls`: see `prune`.
+    Attributes:
+        preserve_nulls: see `prune`.
+        dropped_metadata: the paths of unknown metadata of embedded objects, which upstream reports last.
     """
 
-    __slots__ = ("_known", "_left", "preserve_nulls")
+    __slots__ = ("_known", "_left", "dropped_metadata", "preserve_nulls")
 
     def __init__(self, *, preserve_nulls: bool = False) -> None:
         self.preserve_nulls = preserve_nulls
+        self.dropped_metadata: list[str] = []
         self._known: dict[int, list[tuple[str, Document]]] = {}
         self._left = MAX_DEFAULTS
 
@@ -267,7 +275,7 @@ def _prune(schema: Document, value: object, path: str, dropped: list[str], known
             here = f"{path}.{name}" if path else name
             inner = properties.get(name, more)
             if embedded and name in _META_FIELDS:
-                out[name] = _embedded(name, item, here, dropped)
+                out[name] = _embedded(name, item, here, known.dropped_metadata)
             elif isinstance(inner, dict):
                 found = item if item is not None or name in properties else known.of_null(inner)
                 is_typed = bool(inner.get("type") or inner.get("x-kubernetes-int-or-string"))
@@ -388,7 +396,7 @@ class CustomStrategy(Strategy):
         """Restore a separate status, and increment the generation if anything else except the metadata changed."""
         if context.resource.has_status:
             copy_part(new, old, "status")
-        if _body(new) != _body(old):
+        if not same_json(_body(new), _body(old)):
             raise_generation(new, old)
 
     def validate(self, context: Context, document: Document) -> list[Cause]:
@@ -417,7 +425,9 @@ def _causes(context: Context, new: Document, old: Document | None) -> list[Cause
     causes = value_causes(schema, value, before)
     causes += _scale_problems(context, new, _SPEC_PATHS + _STATUS_PATHS)
     causes += structure_causes(schema, value, before)
-    return _with_rules(context, new, old, causes)
+    # The errors of the metadata prevent the rules from running, too.
+    others = check_metadata(part(new, "metadata"), context.resource.namespaced, "path") if old is None else []
+    return _with_rules(context, new, old, causes, others)
 
 
 _SPEC_PATHS, _STATUS_PATHS = ("specReplicasPath",), ("statusReplicasPath", "labelSelectorPath")
@@ -466,12 +476,14 @@ _NOT_CHECKED = "some validation rules were not checked because the object was in
 _NOT_CHECKED += "correct the existing errors to complete validation"
 
 
-def _with_rules(context: Context, new: Document, old: Document | None, causes: list[Cause]) -> list[Cause]:
-    """Return the schema errors of an object, and the errors of its CEL rules if the schema errors let them run."""
+def _with_rules(
+    context: Context, new: Document, old: Document | None, causes: list[Cause], others: Sequence[Cause] = ()
+) -> list[Cause]:
+    """Return the schema errors of an object, and the errors of its CEL rules if these and other errors let them run."""
     rules = context.resource.rules
     if rules is None:
         return causes
-    if any(cause.reason in BLOCKING for cause in causes):
+    if any(cause.reason in BLOCKING for cause in (*causes, *others)):
         return [*causes, invalid_value("<nil>", "null", _NOT_CHECKED)]
     return [*causes, *rules.check(new, old)[0]]
 

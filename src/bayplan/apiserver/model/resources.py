@@ -58,6 +58,7 @@ class Resource:
         schema_revision: the revision at which the definition of a custom resource last changed. The schema applies to
             older objects when they are read.
         terminating: whether the definition of a custom resource is being deleted, so that no objects can be created.
+        own_list_kind: the kind of the lists of a custom resource, if its definition has one.
     """
 
     group: str
@@ -78,6 +79,12 @@ class Resource:
     stored_schema: dict[str, object] | None = None
     schema_revision: int = 0
     terminating: bool = False
+    own_list_kind: str = ""
+
+    @property
+    def list_kind(self) -> str:
+        """The kind of lists."""
+        return self.own_list_kind or f"{self.kind}List"
 
     @property
     def api_version(self) -> str:

@@ -333,8 +333,8 @@ def read_custom(
     document["metadata"] = shape_of(_METADATA).read(sent or {})
     if validation == "Ignore":
         return document, []
-    unknown += [f"metadata.{path}" for path in shape_of(_METADATA).unknown_fields(metadata)]
-    return document, [f'unknown field "{path}"' for path in sorted(unknown)]
+    unknown[:0] = sorted(f"metadata.{path}" for path in shape_of(_METADATA).unknown_fields(metadata))
+    return document, [f'unknown field "{path}"' for path in unknown]
 
 
 def fold_string_data(secret: Document) -> None:

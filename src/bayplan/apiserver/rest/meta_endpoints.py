@@ -139,8 +139,8 @@ class MetaEndpoints:
         else:
             found = discovery.resource_list(registry, segments[1], segments[2]) if len(segments) == 3 else None
         if found is not None:
-            # The aggregator, which serves /apis/GROUP, ignores the method; the framework serves the versions of a group.
-            if segments[0] == "api" or len(segments) > 2:
+            # The framework serves the versions of built-in groups; others, and /apis/GROUP, ignore the method.
+            if segments[0] == "api" or (len(segments) > 2 and not registry.is_custom(segments[1])):
                 if request.method != "GET":
                     raise method_not_allowed()
                 require_named(accept, OBJECT_TYPES, OBJECT_TYPES)

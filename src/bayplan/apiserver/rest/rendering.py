@@ -123,7 +123,7 @@ def render_page(backend: Backend, info: RequestInfo, page: Page, form: Form, inc
     if page.remaining is not None:
         metadata["remainingItemCount"] = page.remaining
     if form is PLAIN:
-        head = _encode({"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": metadata})
+        head = _encode({"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": metadata})
         head = head[:-1] + b',"items":['
         items = [backend.encode_bare(resource, item) for item in page.items]
         if not items:
@@ -139,7 +139,7 @@ def render_page(backend: Backend, info: RequestInfo, page: Page, form: Form, inc
         stored = [decode_item(item) for item in page.items] if is_renamed(resource) else documents
         table = table_of(resource, documents, metadata, form.version, include, backend.clock(), stored)
         return encode_document(table, form)
-    kind, version = f"{resource.kind}List", resource.api_version
+    kind, version = resource.list_kind, resource.api_version
     if form.kind == "PartialObjectMetadata":
         kind, version = "PartialObjectMetadataList", f"meta.k8s.io/{form.version}"
         documents = [metadata_only(document, form.version) for document in documents]

@@ -12,7 +12,7 @@ from bayplan.apiserver.kinds.default_functions import TEMPLATE_GENERATION
 from bayplan.apiserver.patches.key_order import in_go_order
 from bayplan.apiserver.schema.facts import ColumnFacts, api_facts, internal_package
 from bayplan.apiserver.tables.ages import age
-from bayplan.apiserver.tables.cells import CELLS, named_and_aged
+from bayplan.apiserver.tables.cells import CELLS
 from bayplan.apiserver.tables.column_descriptions import describe_column
 from bayplan.apiserver.tables.json_paths import MISSING, first_value, is_valid
 from bayplan.apiserver.tables.pod_cells import pod_conditions
@@ -162,7 +162,8 @@ def _cells(resource: Resource, key: str, document: Document, now: float) -> list
         if printed:
             whole = {"apiVersion": resource.api_version, "kind": resource.kind, **document}
             return [metadata.get("name"), *(_custom_cell(each, whole, now) for each in _valid_columns(printed))]
-        return named_and_aged(document, now)
+        created = metadata.get("creationTimestamp")
+        return [metadata.get("name"), None if created is None else age(created, now)]
     cells = CELLS.get(key)
     if cells is None:
         return [metadata.get("name"), metadata.get("creationTimestamp") or _ZERO_TIME]

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
 from math import isfinite
 from typing import cast
 
 from bayplan.apiserver.model.errors import (
     Cause,
-    duplicate,
     forbidden_value,
     invalid_value,
     not_supported,
@@ -22,9 +20,10 @@ from bayplan.apiserver.model.errors import (
 )
 from bayplan.apiserver.model.object_meta import check_metadata
 from bayplan.apiserver.validation.engine import too_many
+from bayplan.apiserver.validation.list_types import check_list_types, identity, inner_path, shown_value
 from bayplan.apiserver.validation.value_formats import fits_format
 from bayplan.base.go_regexp import RegexpError, WorkBudget, WorkBudgetExceeded
-from bayplan.base.plain_data import Document, part, parts, texts
+from bayplan.base.plain_data import Document, part, parts, same_json, texts
 from bayplan.objects.names import check_dns1035_label
 from bayplan.objects.selectors import quote
 
@@ -59,8 +58,8 @@ def structure_causes(schema: Document, value: object, old: object = None) -> lis
     """Return the errors of embedded objects, and of repeated items of lists; see `validate_custom`."""
     causes = _check_embedded(schema, value, "")
     # An object that already has repeated items may keep them.
-    if old is None or not _check_list_types(schema, old, ""):
-        causes += _check_list_types(schema, value, "")
+    if old is None or not check_list_types(schema, old, ""):
+        causes += check_list_types(schema, value, "")
     return causes
 
 
@@ -117,7 +116,7 @@ _VISIT_STEPS = 250
 def _check(schema: Document, value: object, old: object, path: str, work: _Work) -> list[Cause]:
     if work.visit_steps:
         work.spend(work.visit_steps)
-    if not schema or (old is not _ABSENT and type(old) is type(value) and old == value):
+    if not schema or (old is not _ABSENT and same_json(old, value)):
         return []
     # In upstream's order: a value of a wrong type gets all other errors, too.
     causes = _check_type(schema, value, path)
@@ -145,19 +144,12 @@ def _check_scalar(schema: Document, value: object, path: str, work: _Work) -> li
 
 
 def _invalid(path: str, value: object, what: str, *, reason: str = "FieldValueInvalid") -> list[Cause]:
-    return [Cause(reason, f"Invalid value: {_shown(value)}: {path} in body {what}", path)]
+    return [Cause(reason, f"Invalid value: {shown_value(value)}: {path} in body {what}", path)]
 
 
 def _without_path(text: str) -> Cause:
     """Return an error that does not name its field: upstream loses the path, but the message contains it."""
     return Cause("FieldValueInvalid", f'Invalid value: "": {text}', "<nil>")
-
-
-def _shown(value: object) -> str:
-    """Return a value as messages show it."""
-    if isinstance(value, str):
-        return quote(value)
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def _type_of(value: object) -> str:
@@ -211,8 +203,8 @@ def _check_enum(schema: Document, value: object, path: str, work: _Work) -> list
     if any(_same(each, value) for each in allowed):
         return []
     work.spend(len(allowed) * _LISTING_STEPS)
-    names = [each if isinstance(each, str) else _shown(each) for each in allowed]
-    return [not_supported(path, _shown(value), names)]
+    names = [each if isinstance(each, str) else shown_value(each) for each in allowed]
+    return [not_supported(path, shown_value(value), names)]
 
 
 def _same(allowed: object, value: object) -> bool:
@@ -271,7 +263,7 @@ def _check_list(schema: Document, value: list[object], old: object, path: str, w
         causes += _invalid(path, len(value), f"should have at least {least} items")
     if isinstance(most, int) and len(value) > most:
         causes.append(too_many(path, len(value), most))
-    if schema.get("uniqueItems") and len({_shown(each) for each in value}) < len(value):
+    if schema.get("uniqueItems") and len({shown_value(each) for each in value}) < len(value):
         causes += _invalid(path, "", "shouldn't contain duplicates")
     return causes
 
@@ -281,12 +273,8 @@ def _items_before(schema: Document, value: list[object], old: object) -> list[ob
     keys = texts(schema, "x-kubernetes-list-map-keys")
     if not isinstance(old, list) or not keys:
         return [_ABSENT] * len(value)
-    known = {_identity(each, keys): each for each in old}
-    return [known.get(_identity(each, keys), _ABSENT) for each in value]
-
-
-def _identity(item: object, keys: list[str]) -> str:
-    return _shown({key: item[key] for key in keys if key in item}) if isinstance(item, dict) else _shown(item)
+    known = {identity(each, keys): each for each in old}
+    return [known.get(identity(each, keys), _ABSENT) for each in value]
 
 
 def _check_embedded(schema: Document, value: object, path: str) -> list[Cause]:
@@ -303,7 +291,7 @@ def _check_embedded(schema: Document, value: object, path: str) -> list[Cause]:
         for name, item in value.items():
             inner_schema = properties.get(name, more)
             if isinstance(inner_schema, dict) and isinstance(item, dict | list):
-                causes += _check_embedded(inner_schema, item, f"{path}.{name}" if path else name)
+                causes += _check_embedded(inner_schema, item, inner_path(path, name, is_key=name not in properties))
     return causes
 
 
@@ -326,44 +314,6 @@ def _check_object_type(value: Document, path: str) -> list[Cause]:
     if isinstance(metadata, dict):
         named = {**metadata, "name": metadata.get("name") or "fakename"}
         causes += check_metadata(named, bool(metadata.get("namespace")), "path", f"{path}.metadata")
-    return causes
-
-
-def _check_list_types(schema: Document, value: object, path: str) -> list[Cause]:
-    """Return the errors about duplicate items in all sets and keyed lists within a value."""
-    causes: list[Cause] = []
-    if isinstance(value, list):
-        inner = part(schema, "items")
-        causes += _check_identities(schema, value, path)
-        for index, item in enumerate(value) if inner else ():
-            causes += _check_list_types(inner, item, f"{path}[{index}]")
-    elif isinstance(value, dict):
-        properties, more = part(schema, "properties"), schema.get("additionalProperties")
-        for name, item in value.items():
-            inner_schema = properties.get(name, more)
-            if isinstance(inner_schema, dict) and isinstance(item, dict | list):
-                causes += _check_list_types(inner_schema, item, f"{path}.{name}" if path else name)
-    return causes
-
-
-def _check_identities(schema: Document, value: list[object], path: str) -> list[Cause]:
-    """Return the errors about duplicate items of a list if it is a set or a keyed list; each identity is named once."""
-    kind = schema.get("x-kubernetes-list-type")
-    if kind not in ("set", "map"):
-        return []
-    if kind == "map":
-        for index, item in enumerate(value):
-            if item is not None and not isinstance(item, dict):
-                what = "must be an object for an array of list-type map"
-                return [invalid_value(f"{path}[{index}]", _shown(item), what)]
-    keys = texts(schema, "x-kubernetes-list-map-keys")
-    times: Counter[str] = Counter()
-    causes = []
-    for index, item in enumerate(value):
-        identity = _identity(item or {}, keys) if kind == "map" else _shown(item)
-        times[identity] += 1
-        if times[identity] == 2:
-            causes.append(duplicate(f"{path}[{index}]", identity))
     return causes
 
 

@@ -16,7 +16,7 @@ from bayplan.apiserver.model.errors import Cause, invalid_value
 from bayplan.apiserver.validation.custom_values import has_rules
 from bayplan.apiserver.validation.field_paths import normalized_path
 from bayplan.apiserver.validation.schema_types import SchemaType, escaped, schema_type, schema_value
-from bayplan.base.plain_data import Document, part, parts, texts
+from bayplan.base.plain_data import Document, part, parts, same_json, texts
 from bayplan.base.recursion_limit import RECURSION_LIMIT
 from bayplan.cel.checker import Checker
 from bayplan.cel.estimates import estimate_cost
@@ -230,7 +230,7 @@ class _Correlation:
     @property
     def is_unchanged(self) -> bool:
         """Whether violated rules are only warnings, because the value has not changed."""
-        return self.inherited if self.before is _ABSENT else self.value == self.before
+        return self.inherited if self.before is _ABSENT else same_json(self.value, self.before)
 
     def of(self, value: object, before: object) -> _Correlation:
         """Return the correlation of a nested value."""
