@@ -19,15 +19,15 @@ from bayplan.apiserver.model.errors import (
     too_long,
 )
 from bayplan.apiserver.model.object_meta import check_metadata
+from bayplan.apiserver.validation.correlation import ABSENT, is_unchanged, items_before
 from bayplan.apiserver.validation.engine import too_many
-from bayplan.apiserver.validation.list_types import check_list_types, identity, inner_path, shown_value
+from bayplan.apiserver.validation.list_types import check_list_types, inner_path, shown_value
 from bayplan.apiserver.validation.value_formats import fits_format
 from bayplan.base.go_regexp import RegexpError, WorkBudget, WorkBudgetExceeded
-from bayplan.base.plain_data import Document, part, parts, same_json, texts
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.names import check_dns1035_label
 from bayplan.objects.selectors import quote
 
-_ABSENT = object()
 _BOUNDS = {"int32": 2**31, "int64": 2**63, "float": 2**128 - 2**103}
 """The smallest number that exceeds each format; floats are rounded to the nearest float32."""
 EMBEDDED = "x-kubernetes-embedded-resource"
@@ -49,7 +49,7 @@ def validate_custom(schema: Document, value: object, old: object = None) -> list
 def value_causes(schema: Document, value: object, old: object = None) -> list[Cause]:
     """Return the errors of single values; see `validate_custom`."""
     try:
-        return _check(schema, value, _ABSENT if old is None else old, "", _Work())
+        return _check(schema, value, ABSENT if old is None else old, "", _Work())
     except WorkBudgetExceeded:
         return [forbidden_value("<nil>", "checking the object against its schema takes more work than a request may")]
 
@@ -66,7 +66,7 @@ def structure_causes(schema: Document, value: object, old: object = None) -> lis
 def validate_default(schema: Document, value: object) -> list[Cause]:
     """Return the errors of a default against its schema, without errors about repeated items and of CEL rules."""
     try:
-        return _check_embedded(schema, value, "") or _check(schema, value, _ABSENT, "", _Work())
+        return _check_embedded(schema, value, "") or _check(schema, value, ABSENT, "", _Work())
     except WorkBudgetExceeded:
         return [forbidden_value("<nil>", "checking the default against its schema takes more work than a request may")]
 
@@ -116,7 +116,8 @@ _VISIT_STEPS = 250
 def _check(schema: Document, value: object, old: object, path: str, work: _Work) -> list[Cause]:
     if work.visit_steps:
         work.spend(work.visit_steps)
-    if not schema or (old is not _ABSENT and same_json(old, value)):
+    # The root is never unchanged for upstream: it contains the metadata, which has no schema.
+    if not schema or (path and old is not ABSENT and is_unchanged(schema, value, old)):
         return []
     # In upstream's order: a value of a wrong type gets all other errors, too.
     causes = _check_type(schema, value, path)
@@ -243,7 +244,7 @@ def _check_object(schema: Document, value: Document, old: object, path: str, wor
         if isinstance(inner, dict):
             # As in upstream, the path of a map's value starts with a dot even at the root.
             here = f"{path}.{name}" if path or name not in properties else name
-            causes += _check(inner, item, before.get(name, _ABSENT), here, work)
+            causes += _check(inner, item, before.get(name, ABSENT), here, work)
     names = texts(schema, "required")
     work.spend(len(names) * _COMPARISON_STEPS)
     for name in names:
@@ -256,7 +257,7 @@ def _check_object(schema: Document, value: Document, old: object, path: str, wor
 def _check_list(schema: Document, value: list[object], old: object, path: str, work: _Work) -> list[Cause]:
     causes: list[Cause] = []
     inner = part(schema, "items")
-    for index, (item, before) in enumerate(zip(value, _items_before(schema, value, old), strict=True)):
+    for index, (item, before) in enumerate(zip(value, items_before(schema, value, old), strict=True)):
         causes += _check(inner, item, before, f"{path}[{index}]", work)
     least, most = schema.get("minItems"), schema.get("maxItems")
     if isinstance(least, int) and len(value) < least:
@@ -266,15 +267,6 @@ def _check_list(schema: Document, value: list[object], old: object, path: str, w
     if schema.get("uniqueItems") and len({shown_value(each) for each in value}) < len(value):
         causes += _invalid(path, "", "shouldn't contain duplicates")
     return causes
-
-
-def _items_before(schema: Document, value: list[object], old: object) -> list[object]:
-    """Return the old value of each item, matched by the list's keys; `_ABSENT` if none matches."""
-    keys = texts(schema, "x-kubernetes-list-map-keys")
-    if not isinstance(old, list) or not keys:
-        return [_ABSENT] * len(value)
-    known = {identity(each, keys): each for each in old}
-    return [known.get(identity(each, keys), _ABSENT) for each in value]
 
 
 def _check_embedded(schema: Document, value: object, path: str) -> list[Cause]:
@@ -298,8 +290,8 @@ def _check_embedded(schema: Document, value: object, path: str) -> list[Cause]:
 def _check_object_type(value: Document, path: str) -> list[Cause]:
     causes = [required(f"{path}.{name}") for name in ("apiVersion", "kind") if name not in value]
     for name in ("apiVersion", "kind"):
-        found = value.get(name, _ABSENT)
-        if found is _ABSENT:
+        found = value.get(name, ABSENT)
+        if found is ABSENT:
             continue
         if not isinstance(found, str):
             causes.append(invalid_value(f"{path}.{name}", json.dumps(found), "must be a string"))
@@ -436,7 +428,7 @@ def _check_again(schema: Document, value: object, path: str, work: _Work) -> lis
     before = work.visit_steps
     work.visit_steps = _VISIT_STEPS
     try:
-        return _check(schema, value, _ABSENT, path, work)
+        return _check(schema, value, ABSENT, path, work)
     finally:
         work.visit_steps = before
 

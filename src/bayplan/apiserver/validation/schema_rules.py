@@ -10,13 +10,15 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias, cast
 
 from bayplan.apiserver.model.errors import Cause, invalid_value
+from bayplan.apiserver.validation.correlation import ABSENT, is_unchanged
 from bayplan.apiserver.validation.custom_values import has_rules
 from bayplan.apiserver.validation.field_paths import normalized_path
 from bayplan.apiserver.validation.schema_types import SchemaType, escaped, schema_type, schema_value
-from bayplan.base.plain_data import Document, part, parts, same_json, texts
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.base.recursion_limit import RECURSION_LIMIT
 from bayplan.cel.checker import Checker
 from bayplan.cel.estimates import estimate_cost
@@ -34,7 +36,6 @@ RULES = "x-kubernetes-validations"
 BUDGET = 10_000_000
 """Maximum total cost of all rules for one object."""
 MAX_MESSAGE_BYTES = 5 * 1024
-_ABSENT = object()
 _OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
 _OUT_OF_MESSAGE_BUDGET = (
     "messageExpression evaluation failed due to running out of cost budget, no further validation rules will be run"
@@ -170,9 +171,9 @@ class SchemaRules:
         if self._root is None:
             return [], []
         run_of = _Run()
-        before = _ABSENT if old is None else old
+        before = ABSENT if old is None else old
         with suppress(_OutOfBudgetError):
-            run_of.check(self._root, document, before, "", _Correlation(document, before))
+            run_of.check(self._root, document, before, "", _Correlation(self._schema, document, before))
         return run_of.causes, run_of.warnings
 
 
@@ -213,28 +214,30 @@ class _OutOfBudgetError(Exception):
     """The cost budget is exhausted: no further rule is evaluated."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Correlation:
     """Matches a value with its old value: an unchanged value may violate rules that were added later.
 
     Attributes:
+        schema: the schema of the value.
         value: the value.
-        before: the old value, or `_ABSENT` if no old value matches.
+        before: the old value, or `ABSENT` if no old value matches.
         inherited: whether the parent is unchanged; used if no old value matches.
     """
 
+    schema: Document
     value: object
     before: object
     inherited: bool = False
 
-    @property
+    @cached_property
     def is_unchanged(self) -> bool:
         """Whether violated rules are only warnings, because the value has not changed."""
-        return self.inherited if self.before is _ABSENT else same_json(self.value, self.before)
+        return self.inherited if self.before is ABSENT else is_unchanged(self.schema, self.value, self.before)
 
-    def of(self, value: object, before: object) -> _Correlation:
+    def of(self, schema: Document, value: object, before: object) -> _Correlation:
         """Return the correlation of a nested value."""
-        return _Correlation(value, before, self.is_unchanged)
+        return _Correlation(schema, value, before, self.is_unchanged)
 
 
 class _Run:
@@ -257,25 +260,31 @@ class _Run:
         if isinstance(value, list) and node.element is not None:
             known = _items_by_key(node.schema, old)
             for index, item in enumerate(value):
-                before = known.get(_item_key(node.schema, item), _ABSENT) if known else _ABSENT
-                self.check(node.element, item, before, f"{path}[{index}]", correlation.of(item, before))
+                before = known.get(_item_key(node.schema, item), ABSENT) if known else ABSENT
+                self.check(
+                    node.element, item, before, f"{path}[{index}]", correlation.of(node.element.schema, item, before)
+                )
         if not isinstance(value, dict):
             return
         before_map = old if isinstance(old, dict) else {}
         for name, item in value.items():
-            before = before_map.get(name, _ABSENT)
+            before = before_map.get(name, ABSENT)
             if node.element is not None:
-                self.check(node.element, item, before, f"{path}[{name}]", correlation.of(item, before))
+                self.check(
+                    node.element, item, before, f"{path}[{name}]", correlation.of(node.element.schema, item, before)
+                )
             child = node.properties.get(name)
             if child is not None:
-                self.check(child, item, before, f"{path}.{name}" if path else name, correlation.of(item, before))
+                self.check(
+                    child, item, before, f"{path}.{name}" if path else name, correlation.of(child.schema, item, before)
+                )
 
     def _rules(self, node: _Node, value: object, old: object, path: str, correlation: _Correlation) -> None:
         if not node.rules:
             return
         if self._left <= 0:
             self._stop(node, path, _OUT_OF_BUDGET)
-        has_old = old is not _ABSENT and old is not None
+        has_old = old is not ABSENT and old is not None
         names: Document = {}
         failure = ""
         try:
