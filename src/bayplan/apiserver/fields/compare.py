@@ -12,6 +12,7 @@ import msgspec
 from bayplan.apiserver.fields.field_set import LEAF_NODE, Node, make_node
 from bayplan.apiserver.fields.field_type import LEAF, UNTYPED, FieldType, Merge
 from bayplan.apiserver.schema.emptied import Emptied
+from bayplan.base.plain_data import same_json
 
 _ABSENT: Final = object()
 _LEAF, _STRUCT, _MAP, _SET, _KEYED, _UNTYPED = (
@@ -22,6 +23,7 @@ _LEAF, _STRUCT, _MAP, _SET, _KEYED, _UNTYPED = (
     Merge.KEYED_LIST,
     Merge.UNTYPED,
 )
+
 _encode = msgspec.json.encode
 
 
@@ -164,7 +166,9 @@ def _compare_child(element: str, kind: FieldType, old: object, new: object, out:
     if old is _ABSENT:
         out[0][element] = whole(kind, new)
         return
-    if old == new and (type(old) is type(new) or isinstance(old, dict)):
+    # Only values without a Go type can contain a boolean in place of an equal number.
+    is_free = kind.json_type or kind.merge is _UNTYPED
+    if old == new and (type(old) is type(new) or isinstance(old, dict)) and (not is_free or same_json(old, new)):
         return
     if kind.merge is _LEAF:
         out[1][element] = LEAF_NODE

@@ -6,7 +6,7 @@ Source: the validating walker of sigs.k8s.io/structured-merge-diff/v6 (typed/val
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias, cast
 
 from bayplan.apiserver.fields.compare import element_of
@@ -41,16 +41,22 @@ def configuration_problem(type_name: str, kind: FieldType, config: dict[str, obj
         config: the configuration.
     """
     fields = placed_fields(type_name) if type_name else {"metadata": placed_fields(_WITH_METADATA)["metadata"]}
-    found = _struct(fields, config, kind)
-    if len(found) < 2:
-        return found[0] if found else ""
-    return "\n  ".join(["errors:", *found])
+    return _message(_struct(fields, config, kind))
 
 
-def fits_type(kind: FieldType, document: dict[str, object]) -> bool:
-    """Return whether a custom resource fits its type, which may have repeated items."""
+def object_problem(kind: FieldType, document: dict[str, object]) -> str:
+    """Return structured merge's message about a custom resource that does not fit its type, or an empty string.
+
+    Unlike a configuration, it may have repeated items.
+    """
     found = _struct({"metadata": placed_fields(_WITH_METADATA)["metadata"]}, document, kind)
-    return all(": duplicate entries for key " in each for each in found)
+    return _message([each for each in found if ": duplicate entries for key " not in each])
+
+
+def _message(problems: Sequence[str]) -> str:
+    if len(problems) < 2:
+        return problems[0] if problems else ""
+    return "\n  ".join(["errors:", *problems])
 
 
 def _struct(

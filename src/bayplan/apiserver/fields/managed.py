@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from bayplan.apiserver.fields.compare import Comparison, KeylessItemError, compare, fields_of, lists_with_empties
 from bayplan.apiserver.fields.elements import checked_node
-from bayplan.apiserver.fields.field_declarations import fits_type
+from bayplan.apiserver.fields.field_declarations import object_problem
 from bayplan.apiserver.fields.field_set import (
     Node,
     difference,
@@ -270,7 +270,7 @@ def after_update(
 
 def _compared(request: WriteContext, live: Document, new: Document) -> Comparison | None:
     """Return the changes of a write, or None if upstream gives up tracking the object."""
-    if request.kind.json_type and not fits_type(request.kind, new):
+    if request.kind.json_type and (object_problem(request.kind, new) or object_problem(request.kind, live)):
         return None
     try:
         return compare(request.kind, bare(live), bare(new))

@@ -11,7 +11,7 @@ from bayplan.apiserver.codec.decode_error import DecodeError, go_kind
 from bayplan.apiserver.codec.unstructured import wrapped
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import KeylessItemError
-from bayplan.apiserver.fields.field_declarations import configuration_problem
+from bayplan.apiserver.fields.field_declarations import configuration_problem, object_problem
 from bayplan.apiserver.fields.field_type import FieldType
 from bayplan.apiserver.fields.pruning import UndeclaredFieldError
 from bayplan.apiserver.model.errors import (
@@ -54,7 +54,15 @@ def apply(backend: Backend, info: RequestInfo, request: Request, options: WriteO
             raise not_found(resource.name, resource.group, info.name)
     old = writing.zero_document(resource) if item is None else backend.document(resource, item)
     config = applied_value(request)
+    if item is not None and not part(old, "metadata").get("managedFields"):
+        _check_live(
+            resource,
+            old,
+            "failed to create manager for existing fields: failed to convert new object ({}) to smd typed",
+        )
     check_configuration(target_of(resource), resource.fields, config)
+    if item is not None:
+        _check_live(resource, old, "failed to create typed live object ({})")
     if item is None and not part(config, "metadata").get("name"):
         raise undeterminable_name(info)
     repeated = [] if options.validation == "Ignore" else _repeated_keys(request)
@@ -77,6 +85,19 @@ def apply(backend: Backend, info: RequestInfo, request: Request, options: WriteO
         written = writing.change(backend, info, old, new, managers, options)
     written.warnings = [*warnings, *written.warnings]
     return written
+
+
+def _check_live(resource: Resource, old: Document, text: str) -> None:
+    """Raise ApiError if a custom resource does not fit its schema, which may have changed.
+
+    Args:
+        resource: the resource.
+        old: the stored object.
+        text: the start of the message; the braces stand for the identity of the object.
+    """
+    problem = object_problem(resource.fields, old) if resource.custom is not None else ""
+    if problem:
+        raise internal(f"{text.format(_identity(target_of(resource), old))}: {problem}")
 
 
 def _created(

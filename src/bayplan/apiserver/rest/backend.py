@@ -36,7 +36,7 @@ from bayplan.apiserver.store.item import Item, Write
 from bayplan.apiserver.store.store import Store
 from bayplan.apiserver.validation.tables import rules_of
 from bayplan.base.go_text.times import format_time
-from bayplan.base.plain_data import Document, part, parts
+from bayplan.base.plain_data import Document, part, parts, same_json
 from bayplan.cluster.naming import ALPHABET
 
 _FIRST = ("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp")
@@ -413,6 +413,16 @@ class Backend:
         if resource.custom is not None:
             return self.encode(resource, item)
         return _encode(self.document(resource, item)) if is_converted(resource) else item.raw
+
+    def is_outdated(self, resource: Resource, document: Document) -> bool:
+        """Return whether a stored object is older than its schema, and reads show it differently."""
+        if not resource.schema_revision:
+            return False
+        metadata = part(document, "metadata")
+        item = self.store.get(resource.table, (str(metadata.get("namespace") or ""), str(metadata.get("name"))))
+        if item is None or item.revision >= resource.schema_revision:
+            return False
+        return not same_json(decode_item(item), stored_document(resource, item))
 
 
 def ordered_metadata(metadata: Document) -> Document:

@@ -160,7 +160,9 @@ def write_scale(backend: Backend, info: RequestInfo, request: Request) -> Docume
         owner = _owner(backend, info, options, managers, managed.UPDATE)
         is_same = replicas == paths.spec_replicas(old)
         managers = (
-            _split(managers, field, owners, owner) if is_same else managed.after_update(owner, old, new, managers)
+            _split(managers, field, owners, owner)
+            if is_same
+            else managed.after_update(owner, _only(old, paths), _only(new, paths), managers)
         )
     return _store(backend, info, request, old, new, managers | others, options)
 
@@ -359,6 +361,14 @@ def _split(
         key = replace(who, api_version=owner.api_version)
         split[replace(key, is_split=key in split)] = managed.Owned(field, owner.api_version)
     return split
+
+
+def _only(document: Document, paths: Scale) -> Document:
+    """Return a document with nothing but the requested number of replicas: upstream compares nothing else."""
+    only: Document = {paths.spec_path[-1]: paths.spec_replicas(document)} if paths.sets_replicas(document) else {}
+    for name in reversed(paths.spec_path[:-1]):
+        only = {name: only}
+    return only
 
 
 def _field(paths: Scale) -> Node:

@@ -440,7 +440,7 @@ def change(
 def _store_change(
     backend: Backend, resource: Resource, old: Document, new: Document, options: WriteOptions, warnings: list[str]
 ) -> Written:
-    if is_same(new, old):
+    if is_same(new, old) and not backend.is_outdated(resource, old):
         return Written(old, None, False, warnings)
     if options.dry_run:
         copy_part(part(new, "metadata"), part(old, "metadata"), "resourceVersion")
