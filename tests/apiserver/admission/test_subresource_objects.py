@@ -28,8 +28,9 @@ def client_with(kind: str, spec: Document, resource: str) -> Client:
     return client
 
 
-def evict(client: Client) -> Answer:
-    return client.post(f"{PODS}/a/eviction", {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a"}})
+def evict(client: Client, name: str = "a") -> Answer:
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
+    return client.post(f"{PODS}/{name}/eviction", eviction)
 
 
 def bind(client: Client, name: str) -> Answer:
@@ -74,6 +75,12 @@ def test_policies_see_the_binding_of_a_missing_pod() -> None:
     spec: Document = {"validations": [{"expression": "object.metadata.name == 'a'", "message": "only a"}]}
     client = client_with("ValidatingAdmissionPolicy", spec, "pods/binding")
     assert bind(client, "missing").status == 422
+
+
+def test_policies_see_the_eviction_of_a_missing_pod() -> None:
+    spec: Document = {"validations": [{"expression": "object.metadata.name == 'a'", "message": "only a"}]}
+    client = client_with("ValidatingAdmissionPolicy", spec, "pods/eviction")
+    assert evict(client, "missing").status == 422
 
 
 @pytest.mark.parametrize("quota", [False, True], ids=["the name is taken", "the quota is exceeded"])

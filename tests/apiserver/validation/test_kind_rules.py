@@ -98,6 +98,18 @@ def test_a_variable_must_be_declared(variables: list[Document], want: str) -> No
     assert want in str(found.at("message"))
 
 
+def test_a_mutating_policy_always_has_variables() -> None:
+    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]
+    expression = "Object{metadata: Object.metadata{labels: {'a': string(variables.a)}}}"
+    spec = {
+        "matchConstraints": {"resourceRules": rules},
+        "reinvocationPolicy": "Never",
+        "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}],
+    }
+    path = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
+    assert "undefined field 'a'" in str(Client().post(path, {"metadata": {"name": "p"}, "spec": spec}).at("message"))
+
+
 def test_bindings_of_mutating_policies_match_no_deletions() -> None:
     rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["pods"]}]
     spec = {"policyName": "p", "matchResources": {"resourceRules": rules}}

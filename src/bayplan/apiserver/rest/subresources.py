@@ -163,12 +163,12 @@ def evict(backend: Backend, info: RequestInfo, request: Request) -> Document:
         raise ApiError(500, text, reason="")
     deletion = read_delete_options(part(eviction, "deleteOptions"))
     deletion.dry_run = deletion.dry_run or options.dry_run
+    admit_unstored(backend, replace(info, name=info.name), request, options, _EVICTION, (eviction, None))
     resource = pods_resource(backend)
     item = backend.store.get(resource.table, (info.namespace, info.name))
     if item is None:
         raise not_found("pods", "", info.name)
     pod = backend.document(resource, item)
-    admit_unstored(backend, replace(info, name=info.name), request, options, _EVICTION, (eviction, None))
     if not _ignores_budgets(pod):
         _use_budget(backend, info, pod, dry_run=deletion.dry_run)
     # Upstream checks the options only when it deletes the pod.

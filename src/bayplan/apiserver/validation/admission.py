@@ -262,10 +262,13 @@ def _constraints(spec: Document, path: str, out: Causes) -> None:
     inside("matchConstraints", _MATCH, need("resourceRules"))(spec, path, out)
 
 
-def _variables(spec: Document, path: str, out: Causes) -> Scope:
-    """Check the variables of a policy, and return the scope for expressions after them."""
+def _variables(spec: Document, path: str, out: Causes, *, mutates: bool) -> Scope:
+    """Check the variables of a policy, and return the scope for expressions after them.
+
+    A mutating policy has `variables` even if it declares none.
+    """
     scope = _scope(params=spec.get("paramKind") is not None)
-    if parts(spec, "variables"):
+    if mutates or parts(spec, "variables"):
         scope = scope._replace(variables=())
     for index, variable in enumerate(parts(spec, "variables")):
         here, name, text = (
@@ -342,7 +345,7 @@ def _validating_policy(policy: Document, path: str, out: Causes) -> None:
     spec = part(policy, "spec")
     _policy_start(spec, out)
     _match_conditions(spec, "spec", out, _scope(params=spec.get("paramKind") is not None))
-    scope = _variables(spec, "spec", out)
+    scope = _variables(spec, "spec", out, mutates=False)
     if not parts(spec, "validations") and not parts(spec, "auditAnnotations"):
         detail = "validations or auditAnnotations must contain at least one item"
         out.extend((required("spec.validations", detail), required("spec.auditAnnotations", detail)))
@@ -393,7 +396,7 @@ def _mutating_policy(policy: Document, path: str, out: Causes) -> None:
     _policy_start(spec, out)
     _mutated_operations("matchConstraints", spec, out)
     _match_conditions(spec, "spec", out, _scope(params=spec.get("paramKind") is not None))
-    scope = _variables(spec, "spec", out)
+    scope = _variables(spec, "spec", out, mutates=True)
     _mutations(spec, scope, out)
     value("reinvocationPolicy", choice("IfNeeded", "Never"))(spec, "spec", out)
 
