@@ -79,3 +79,33 @@ def test_objects_that_outlive_their_namespace_can_only_be_deleted() -> None:
     answer = client.patch(f"{maps}/m", {"metadata": {"labels": {"a": "b"}}})
     assert (answer.status, answer.at("message")) == (404, 'namespaces "n" not found')
     assert client.delete(f"{maps}/m").status == 200
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "message"),
+    [
+        pytest.param(
+            {"preconditions": {"uid": "x"}}, 429, "would violate the pod's disruption budget", id="another uid"
+        ),
+        pytest.param({"preconditions": {"resourceVersion": "1"}}, 201, "", id="an old version is replaced"),
+        pytest.param(
+            {"preconditions": {"uid": "x", "resourceVersion": "1"}}, 409, "UID in the precondition (x)", id="both"
+        ),
+        pytest.param(
+            {"ignoreStoreReadErrorWithClusterBreakingPotential": True},
+            422,
+            "can not be set for pod eviction",
+            id="forced",
+        ),
+    ],
+)
+def test_evictions_of_unhealthy_pods_with_preconditions(options: Document, status: int, message: str) -> None:
+    client = Client()
+    budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+    client.post(budgets, {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": {}}})
+    client.patch(f"{budgets}/b/status", {"status": {"observedGeneration": 1, "currentHealthy": 2, "desiredHealthy": 1}})
+    client.post(PODS, pod("p"))
+    client.patch(f"{PODS}/p/status", {"status": {"phase": "Running"}})
+    answer = client.post(f"{PODS}/p/eviction", eviction(**options))
+    assert answer.status == status
+    assert message in str(answer.at("message") or "")

@@ -6,7 +6,16 @@ from msgspec.structs import replace
 
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.kinds.pod_admission import TOPOLOGY_LABELS
-from bayplan.apiserver.model.errors import ApiError, bad_request, conflict, internal, modified, not_found
+from bayplan.apiserver.model.errors import (
+    ApiError,
+    bad_request,
+    conflict,
+    internal,
+    invalid,
+    invalid_value,
+    modified,
+    not_found,
+)
 from bayplan.apiserver.model.requests import DeleteOptions, RequestInfo, WriteOptions
 from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest import deleting, writing
@@ -145,6 +154,9 @@ def set_condition(backend: Backend, status: Document, condition: Document) -> No
 # --- eviction ---------------------------------------------------------------------------------------------------------
 
 
+_FORCED = "ignoreStoreReadErrorWithClusterBreakingPotential"
+
+
 def evict(backend: Backend, info: RequestInfo, request: Request) -> Document:
     """Delete a pod unless a disruption budget forbids it, and return a Status.
 
@@ -157,6 +169,9 @@ def evict(backend: Backend, info: RequestInfo, request: Request) -> Document:
     writing.check_namespace(backend, info, info.name)
     if part(eviction, "metadata").get("name") != info.name:
         raise bad_request("name in URL does not match name in Eviction object")
+    if part(eviction, "deleteOptions").get(_FORCED):
+        text = "can not be set for pod eviction, try after removing the option"
+        raise invalid("Eviction", "policy", info.name, [invalid_value(f"deleteOptions.{_FORCED}", "true", text)])
     wanted = texts(part(eviction, "deleteOptions"), "dryRun")
     if wanted and options.dry_run and wanted != ["All"]:
         text = f"Non-matching dry-run options in request and content: [All] and [{' '.join(wanted)}]"
@@ -169,11 +184,16 @@ def evict(backend: Backend, info: RequestInfo, request: Request) -> Document:
     if item is None:
         raise not_found("pods", "", info.name)
     pod = backend.document(resource, item)
-    if not _ignores_budgets(pod):
-        _use_budget(backend, info, pod, dry_run=deletion.dry_run)
+    passed = "" if _ignores_budgets(pod) else _use_budget(backend, info, pod, dry_run=deletion.dry_run)
+    may_retry = bool(passed) and deletion.resource_version is None
+    if passed:
+        deletion.resource_version = None  # Upstream replaces it with the version that was found unhealthy.
     # Upstream checks the options only when it deletes the pod.
     check_delete_options(part(eviction, "deleteOptions"))
-    _disrupt(backend, replace(info, resource=resource, subresource=""), pod, deletion)
+    try:
+        _disrupt(backend, replace(info, resource=resource, subresource=""), pod, deletion)
+    except ApiError as problem:
+        raise (_in_progress(passed) if may_retry and problem.code == 409 else problem) from problem
     return {**SUCCESS, "code": 201}
 
 
@@ -182,7 +202,15 @@ def _ignores_budgets(pod: Document) -> bool:
     return bool(terminating) or part(pod, "status").get("phase") in ("Succeeded", "Failed", "Pending")
 
 
-def _use_budget(backend: Backend, info: RequestInfo, pod: Document, *, dry_run: bool) -> None:
+def _use_budget(backend: Backend, info: RequestInfo, pod: Document, *, dry_run: bool) -> str:
+    """Subtract one from the disruptions that the budget of a pod allows, if it has a budget.
+
+    Returns:
+        The name of the budget if it lets the pod pass without a disruption, because the pod is unhealthy; otherwise "".
+
+    Raises:
+        ApiError: the budget allows no disruption, or the pod has several budgets.
+    """
     labels = {key: str(value) for key, value in part(pod, "metadata", "labels").items()}
     budgets = [
         budget
@@ -196,11 +224,16 @@ def _use_budget(backend: Backend, info: RequestInfo, pod: Document, *, dry_run: 
         text = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
         raise internal(text)
     if not budgets:
-        return
+        return ""
     budget = budgets[0]
     if not _is_ready(pod) and _may_evict_unhealthy(budget):
-        return
+        return str(part(budget, "metadata")["name"])
     _decrement(backend, info, budget, dry_run=dry_run)
+    return ""
+
+
+def _in_progress(budget: str) -> ApiError:
+    return _too_many(f"The disruption budget {budget} is still being processed by the server.", retry=10)
 
 
 def _budgets(backend: Backend) -> Resource:
@@ -236,7 +269,7 @@ def _decrement(backend: Backend, info: RequestInfo, budget: Document, *, dry_run
     metadata, status = part(budget, "metadata"), dict(part(budget, "status"))
     name = str(metadata["name"])
     if _integer(status, "observedGeneration") < _integer(metadata, "generation"):
-        raise _too_many(f"The disruption budget {name} is still being processed by the server.", retry=10)
+        raise _in_progress(name)
     disrupted = dict(part(status, "disruptedPods"))
     forbidden = "poddisruptionbudget.policy"
     if _integer(status, "disruptionsAllowed") < 0:
