@@ -128,3 +128,18 @@ def test_new_required_fields_of_the_root_are_always_checked() -> None:
     client.post(GADGETS, gadget())
     change(client, {"required": ["status"]})
     assert client.patch(f"{GADGETS}/g", LABEL).status == 422
+
+
+def test_managers_own_a_map_as_a_whole_after_it_became_atomic() -> None:
+    client = make_client(x={"type": "object", "properties": {"a": TEXT, "b": TEXT}})
+    apply(client, x={"a": "1", "b": "2"})
+    change(client, x={"type": "object", "x-kubernetes-map-type": "atomic", "properties": {"a": TEXT, "b": TEXT}})
+    found = client.patch(f"{GADGETS}/g", LABEL).at("metadata.managedFields.0.fieldsV1")
+    assert found == {"f:spec": {"f:x": {}}}
+
+
+def test_a_scale_in_another_version_keeps_the_version_of_an_applied_number() -> None:
+    client = make_client({"name": "v2"})
+    apply(client, size=2)
+    assert client.patch(f"{GADGETS.replace('v1', 'v2')}/g/scale", {"spec": {"replicas": 2}}).status == 200
+    assert client.get(f"{GADGETS}/g").at("metadata.managedFields.0.apiVersion") == "example.com/v1"

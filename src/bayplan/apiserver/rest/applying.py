@@ -29,7 +29,7 @@ from bayplan.apiserver.rest.body_types import Target, target_of
 from bayplan.apiserver.rest.decoding import read_custom, read_value, yaml_of, yaml_warnings
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.preconditions import find_namespace, sent_revision
-from bayplan.apiserver.rest.updates import check_place, undeterminable_name
+from bayplan.apiserver.rest.updates import check_place, stored_managers, undeterminable_name
 from bayplan.apiserver.rest.writing import Written
 from bayplan.base.plain_data import Document, part, text
 
@@ -129,7 +129,7 @@ def _merged(
         ApiError: other managers own a changed field, or the fields of the object cannot be tracked.
     """
     resource, context = info.resource, writing.ownership(backend, info, options)
-    managers = managed.decode(part(old, "metadata").get("managedFields"))
+    managers = stored_managers(backend, resource, old)
     try:
         return _applied(context, resource, old, config, managers, force=options.force)
     except managed.ApplyConflict as problem:

@@ -344,8 +344,8 @@ def _split(
 ) -> managed.Managers:
     """Return the managers with entries of their own for the owners of the replicas.
 
-    As in upstream, the entry of an update has no time, and is added to the manager's entry for its other fields. The fields
-    of an apply stay together.
+    As in upstream, the entry of an update has no time, and is added to the manager's entry for its other fields. The entry
+    of an apply stays as it is.
     """
     split: managed.Managers = {}
     for who, owned in managers.items():
@@ -354,9 +354,9 @@ def _split(
             split[who] = replace(owned, fields=fields)
     for who in owners:
         if who.operation == managed.APPLY:
-            others, before = split.get(who), managers.get(who)
-            fields = union(others.fields, field) if others else field
-            split[who] = managed.Owned(fields, owner.api_version, before.time if before else "")
+            before = managers.get(who) or managed.Owned({}, owner.api_version)
+            owns = bool(intersection(before.fields, field))
+            split[who] = before if owns else managed.Owned(union(before.fields, field), owner.api_version, before.time)
             continue
         key = replace(who, api_version=owner.api_version)
         split[replace(key, is_split=key in split)] = managed.Owned(field, owner.api_version)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from bayplan.apiserver.fields import managed
+from bayplan.apiserver.fields.merging import with_whole_values
 from bayplan.apiserver.kinds.conversion import from_storage, to_storage
 from bayplan.apiserver.model.errors import ApiError, bad_request, not_found
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
+from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.preconditions import check_uid, find_namespace, sent_revision
@@ -89,7 +93,7 @@ def managers_after(
     sent = metadata.get("managedFields")
     if sent is None and isinstance(metadata, Emptied):
         sent = metadata.empties.get("managedFields")
-    managers, is_tracked = managed.decode(part(old, "metadata").get("managedFields")), False
+    managers, is_tracked = stored_managers(backend, info.resource, old), False
     resource = info.resource
     # An empty list resets the managers, except in custom resources: upstream drops it there.
     if not info.subresource and isinstance(sent, list) and (sent or resource.custom is None):
@@ -100,3 +104,19 @@ def managers_after(
     # Conversion to the stored version can add fields, such as annotations, which have owners, too.
     shown = from_storage(info.resource, to_storage(info.resource, new))
     return managed.after_update(request, old, shown, managers, is_tracked=is_tracked)
+
+
+def stored_managers(backend: Backend, resource: Resource, old: Document) -> managed.Managers:
+    """Return the managers of a stored object, adjusted to changes of a custom resource's schema since it was stored.
+
+    Source: sigs.k8s.io/structured-merge-diff/v6 (typed/reconcile_schema.go).
+    """
+    metadata = part(old, "metadata")
+    managers = managed.decode(metadata.get("managedFields"))
+    if int(str(metadata.get("resourceVersion") or 0)) >= resource.schema_revision:
+        return managers
+    for who, owned in managers.items():
+        found = backend.in_group(resource, owned.api_version)
+        if found is not None:
+            managers[who] = replace(owned, fields=with_whole_values(found.fields, owned.fields))
+    return managers
