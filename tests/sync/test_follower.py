@@ -161,6 +161,37 @@ def test_a_finished_pod_frees_its_node_and_an_initially_finished_pod_is_skipped(
     assert node_of(fixture, "unseen") is None
 
 
+def owned_by(driver: Document, name: str, **labels: str) -> Document:
+    """Return a pending pod that another pod controls, as a Spark driver controls its executors."""
+    document = pod(name, labels=labels)
+    uid = part(driver, "metadata")["uid"]
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "driver", "uid": uid, "controller": True}
+    return {**document, "metadata": {**part(document, "metadata"), "ownerReferences": [owner]}}
+
+
+def test_a_pod_of_a_pod_that_is_not_copied_is_copied() -> None:
+    fixture = started()
+    driver = fixture.put("pods", pod("driver", node_name="n1", phase="Succeeded"))
+    fixture.put("pods", owned_by(driver, "executor"))
+    fixture.follow()
+    assert (node_of(fixture, "driver"), node_of(fixture, "executor")) == (None, "")
+    executor = fixture.here.get("pods", "executor")
+    assert executor is not None
+    assert "ownerReferences" not in part(executor, "metadata")
+
+
+def test_changes_of_a_pod_are_applied_after_its_controlling_pod_was_deleted_locally() -> None:
+    fixture = started()
+    driver = fixture.put("pods", pod("driver"))
+    fixture.put("pods", owned_by(driver, "executor"))
+    fixture.follow()
+    fixture.here.delete_pod("driver")
+    fixture.work()
+    fixture.put("pods", owned_by(driver, "executor", new="label"))
+    fixture.follow()
+    assert labels_of(fixture.here.get("pods", "executor"))["new"] == "label"
+
+
 def test_nodes_are_updated_with_their_status_and_deleted_with_their_source() -> None:
     fixture = started()
     made = fixture.here.get("nodes", "n1")

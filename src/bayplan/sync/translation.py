@@ -47,6 +47,9 @@ _RELEASED = ("Released", "Failed")
 
 _TOKEN_VOLUME = "kube-api-access-"
 
+_CLAIMS = ("PersistentVolumeClaim", "ResourceClaim")
+"""Kinds whose owners the scheduler checks: VolumeBinding and DynamicResources refuse a generated claim of another pod."""
+
 _COPIED_METADATA = ("name", "generateName", "namespace", "labels", "annotations")
 
 
@@ -80,7 +83,7 @@ def translate(kind: FollowedKind, source: Document, here: LocalObjects, *, keeps
     annotations = {name: each for name, each in part(metadata, "annotations").items() if name != SOURCE_APPLIED}
     kept["annotations"] = {**annotations, SOURCE_UID: text(metadata, "uid")}
     document: Document = {**source, "apiVersion": kind.api_version, "kind": kind.kind, "metadata": kept}
-    owner = _pod_that_owns(source)
+    owner = _pod_that_owns(source) if kind.kind in _CLAIMS else None
     if owner is not None:
         name = text(owner, "name")
         uid = _here(here, ObjectRef("pods", text(metadata, "namespace"), name), text(owner, "uid"))
