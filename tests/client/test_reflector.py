@@ -262,18 +262,35 @@ def test_a_lost_watch_is_opened_again_without_a_pause() -> None:
 
 
 @pytest.mark.parametrize(
-    ("streams", "pages", "want"),
+    ("streams", "pages", "calm_seconds", "want"),
     [
         pytest.param(
-            [LIST, [LOST], [LOST], [event("ADDED", "c", 8)], [BUSY]], 0, [1.0, 2.0, 1.0],
+            [LIST, [LOST], [LOST], [event("ADDED", "c", 8)], [BUSY]], [], 0.0, [1.0, 2.0, 1.0],
             id="a watch that ends normally ends the outage",
         ),
-        pytest.param([[LOST], [LOST], LIST, [BUSY]], 0, [1.0, 2.0, 1.0], id="also the watch of a streamed list"),
-        pytest.param([[NO_STREAMS], [REFUSED], [REFUSED]], 3, [1.0, 2.0], id="a list by pages does not"),
+        pytest.param([[LOST], [LOST], LIST, [BUSY]], [], 0.0, [1.0, 2.0, 1.0], id="also the watch of a streamed list"),
+        pytest.param([[NO_STREAMS], [REFUSED], [REFUSED]], [page(7, [])] * 3, 0.0, [1.0, 2.0], id="a list by pages does not"),
+        pytest.param(
+            [[NO_STREAMS], [GONE], [GONE]], [page(7, [])] * 3, 0.0, [1.0, 2.0],
+            id="a server that rejects the version of every list as expired",
+        ),
+        pytest.param(
+            [[*LIST, TOO_OLD], [*LIST, TOO_OLD], LIST], [], 100.0, [1.0, 2.0],
+            id="a server whose watches expire at once",
+        ),
+        pytest.param([[*LIST, TOO_OLD], LIST], [], 0.0, [], id="a watch that expires after some time"),
+        pytest.param(
+            [[NO_STREAMS]], [ApiResponse(200, b"{}"), ApiResponse(200, b"{}"), page(7, [])], 0.0, [1.0, 2.0],
+            id="a list without a version",
+        ),
     ],
 )  # fmt: skip
 def test_pauses_double_until_a_watch_works(
-    streams: list[list[Line | Exception]], pages: int, want: list[float], monkeypatch: pytest.MonkeyPatch
+    streams: list[list[Line | Exception]],
+    pages: list[ApiResponse],
+    calm_seconds: float,
+    want: list[float],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pauses, sleep = list[float](), asyncio.sleep
 
@@ -283,8 +300,8 @@ def test_pauses_double_until_a_watch_works(
         await sleep(0)
 
     monkeypatch.setattr(asyncio, "sleep", note)
-    times = RetryTimes(first_pause_seconds=1.0, calm_seconds=0.0, short_seconds=0.0)
-    follow(lambda: Script(streams, [page(7, [])] * pages), times)
+    times = RetryTimes(first_pause_seconds=1.0, calm_seconds=calm_seconds, short_seconds=0.0)
+    follow(lambda: Script(streams, pages), times)
     assert pauses == want
 
 

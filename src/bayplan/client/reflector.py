@@ -13,7 +13,7 @@ import logging
 import random
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, NoReturn, Protocol, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -99,7 +99,6 @@ class _BareMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 class _BareObject(msgspec.Struct, gc=False):
     metadata: _BareMeta = _BareMeta()
     code: int = 0
-    message: str = ""
 
 
 class _List(msgspec.Struct, gc=False):
@@ -121,8 +120,8 @@ class _Named(msgspec.Struct, gc=False):
     metadata: _NamedMeta = _NamedMeta()
 
 
-class _TooOld(Exception):
-    """The resource version from which to watch is too old."""
+class _ServerIsOlder(Exception):
+    """The server has an older state than the cached objects."""
 
 
 class ListFailed(Exception):
@@ -202,7 +201,7 @@ class Reflector(Generic[W]):
                 if self._is_open and loop.time() - began > times.calm_seconds:
                     pause = times.first_pause_seconds
                 continue
-            except _TooOld:
+            except _ServerIsOlder:
                 self.version = ""
                 continue
             except StreamSilent as silent:
@@ -212,11 +211,10 @@ class Reflector(Generic[W]):
                     continue
                 problem = str(silent)
             except StreamRejected as refused:
-                # Like client-go, list again except if the server is busy: it may reject only this version.
+                # Like client-go, list again except if the server is busy: it may reject only this version. An expired
+                # version, too, is a failure: a server may reject the version of every list.
                 if refused.response.status != _TOO_MANY_REQUESTS:
                     self.version = ""
-                if refused.response.status == _GONE:
-                    continue
                 problem = str(refused)
             except (ConnectionLost, ListFailed) as lost:
                 problem = str(lost)
@@ -326,6 +324,8 @@ class Reflector(Generic[W]):
         self._emit(changes)
 
     def _are_synced(self, version: str) -> None:
+        if not version:
+            raise ListFailed("the list has no resource version")
         self.version = version
         self._is_suspect = False
         self.synced.set()
@@ -335,7 +335,7 @@ class Reflector(Generic[W]):
     # --- watches ------------------------------------------------------------------------------------------------------
 
     async def _check_history(self) -> None:
-        """Raise _TooOld if the server's revision is older than the cached objects, as after a restore of its database.
+        """Raise _ServerIsOlder if the server's revision is older than the cached objects, as after a restore.
 
         A watch from a revision in the future would succeed, but send nothing until the server reaches that revision.
         """
@@ -348,7 +348,7 @@ class Reflector(Generic[W]):
             _log.warning(
                 "%s: revision %s of the server is older than %s; listing again", self._path, found, self.version
             )
-            raise _TooOld
+            raise _ServerIsOlder
         self._is_suspect = False
 
     async def _watch(self) -> None:
@@ -411,11 +411,8 @@ class Reflector(Generic[W]):
             _log.warning("%s: watched again", self._path)
             self.problem = ""
 
-    def _fail(self, event: _WatchEvent) -> None:
-        status = self._bare(event.object)
-        if status.code == _GONE:
-            raise _TooOld
-        raise StreamRejected(ApiResponse(status.code, bytes(event.object)))
+    def _fail(self, event: _WatchEvent) -> NoReturn:
+        raise StreamRejected(ApiResponse(self._bare(event.object).code, bytes(event.object)))
 
     def _emit(self, changes: list[Change[W]]) -> None:
         if changes:
