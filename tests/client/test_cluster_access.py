@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import ssl
 import stat
 import subprocess
@@ -102,6 +103,36 @@ def test_certificates_become_a_tls_context(tmp_path: Path) -> None:
     tls = opened(insecure)[0].tls
     assert tls is not None
     assert (tls.verify_mode, tls.check_hostname) == (ssl.CERT_NONE, False)
+
+
+def test_credentials_of_two_clusters_load_concurrently(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Each waits in its plugin until the other one has started, as both sides of a sync may renew their credentials."""
+    folders = {name: tmp_path / name for name in ("good", "bad")}
+    for folder in folders.values():
+        folder.mkdir()
+    wait = "import pathlib, time\npathlib.Path({!r}).touch()\nwhile not pathlib.Path({!r}).exists(): time.sleep(0.01)\n"
+    begun = {name: str(folder / "begun") for name, folder in folders.items()}
+    bad = kubeconfig(
+        folders["bad"], plugin(folders["bad"], wait.format(begun["bad"], begun["good"]) + "sys.exit('no')")
+    )
+    body = wait.format(begun["good"], str(folders["bad"] / "ended")) + answer(token="xyz")
+    good = kubeconfig(folders["good"], plugin(folders["good"], body))
+
+    async def load_bad() -> None:
+        try:
+            await open_access(bad)
+        finally:
+            (folders["bad"] / "ended").touch()
+
+    async def run() -> list[object]:
+        return [*await asyncio.gather(open_access(good), load_bad(), return_exceptions=True)]
+
+    access, problem = asyncio.run(run())
+    assert isinstance(access, ClusterAccess), access
+    assert isinstance(problem, InputError)
+    assert problem.where == str(bad)
+    logger = logging.getLogger("kubernetes.aio.config.kube_config")
+    assert (logger.propagate, logger.handlers, caplog.records) == (True, [], [])
 
 
 def test_the_default_kubeconfig_is_read_from_the_environment_or_home(

@@ -11,6 +11,7 @@ import logging
 import os
 import ssl
 import time
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,8 +27,25 @@ REFRESH_SECONDS = 10.0
 """Minimum interval between refreshes of credentials that the server rejected."""
 
 _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
-_LOGGER = "kubernetes.aio.config.kube_config"
 _log = logging.getLogger("bayplan.client")
+
+_errors: ContextVar[list[str] | None] = ContextVar("errors", default=None)
+"""The errors that the library logged while the current task loads credentials; None if it loads none."""
+
+
+def _collect(record: logging.LogRecord) -> bool:
+    """Collect an error that the library logs, because it reports failures of exec plugins only in the log.
+
+    Return whether to log the record: only if the current task loads no credentials.
+    """
+    errors = _errors.get()
+    if errors is not None and record.levelno >= logging.ERROR:
+        errors.append(record.getMessage())
+    return errors is None
+
+
+# A filter, not a handler, which would have to change the logger's settings while other tasks load their credentials.
+logging.getLogger("kubernetes.aio.config.kube_config").addFilter(_collect)
 
 
 class ClusterAccess:
@@ -65,10 +83,8 @@ class ClusterAccess:
         from kubernetes.aio.config.incluster_config import load_incluster_config
 
         configuration = Configuration()
-        complaints = _Complaints()
-        logger = logging.getLogger(_LOGGER)
-        logger.addHandler(complaints)
-        propagated, logger.propagate = logger.propagate, False
+        errors: list[str] = []
+        collecting = _errors.set(errors)
         try:
             if self._kubeconfig is None:
                 load_incluster_config(configuration)  # type: ignore[no-untyped-call]
@@ -88,12 +104,9 @@ class ClusterAccess:
                 hint="kubectl config view",
             ) from None
         finally:
-            logger.removeHandler(complaints)
-            logger.propagate = propagated
-        if complaints.texts:
-            raise InputError(
-                "credentials", where=self._where, got="; ".join(complaints.texts), wanted="a token or a certificate"
-            )
+            _errors.reset(collecting)
+        if errors:
+            raise InputError("credentials", where=self._where, got="; ".join(errors), wanted="a token or a certificate")
         self._take(configuration)
 
     def _check_context(self) -> None:
@@ -181,17 +194,6 @@ class ClusterAccess:
                 _log.warning("credentials can't be renewed: %s", problem)
                 return False
             return True
-
-
-class _Complaints(logging.Handler):
-    """Collects errors that the library logs, because it reports failures of exec plugins only in the log."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.texts: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.texts.append(record.getMessage())
 
 
 async def open_access(
