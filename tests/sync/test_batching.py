@@ -101,6 +101,9 @@ def test_all_objects_are_created_by_batches() -> None:
         pytest.param(ApiResponse(503, b"busy"), 0, id="the server was busy"),
         pytest.param(ApiResponse(413, b"too large"), 1, id="the batch was refused as a whole"),
         pytest.param(ApiResponse(403, b"no"), 1, id="batches are forbidden"),
+        pytest.param(
+            ApiResponse(200, b'{"items": [{"outcome": "refused", "code": 409}]}'), 1, id="a write met a conflict"
+        ),
         pytest.param(ApiResponse(200, b"<html>"), 0, id="the response is empty after all writes"),
         pytest.param(ApiResponse(200, b'{"items": []}'), 0, id="the response belongs to another request"),
     ],

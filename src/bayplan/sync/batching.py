@@ -138,11 +138,9 @@ def _report(follower: Follower, write: SyncWrite, outcome: _Outcome) -> Unfinish
     elif outcome.outcome == "exists":
         # Another client created the object, or this is a retry.
         follower.found(write, outcome.uid, int(outcome.resource_version))
-    elif outcome.outcome == "refused" and "status" in (write.document or {}):
-        # Maybe only the status was refused; single requests would still create the object.
+    elif outcome.outcome == "refused" and (outcome.code == _CONFLICT or "status" in (write.document or {})):
+        # Single requests repeat a write after a conflict, and create the object even if only its status was refused.
         return UnfinishedWrite(write, None)
-    elif outcome.outcome != "created" and outcome.code == _CONFLICT:
-        follower.conflicted(write)
     elif outcome.outcome != "created":
         follower.failed(write, outcome.message)
     elif _is_complete(follower, write, outcome.object):

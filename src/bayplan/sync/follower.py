@@ -467,10 +467,6 @@ class Follower:
         self.note(write.ref, message)
         self._finish_write(write.ref)
 
-    def conflicted(self, write: SyncWrite) -> None:
-        """Record a write that met a conflict, and reconcile the object again."""
-        self._finish_write(write.ref)
-
     def note(self, ref: ObjectRef, message: str) -> None:
         """Record why an object could not be written, until it changes in the source."""
         self.problems[ref] = Problem(ref, message)

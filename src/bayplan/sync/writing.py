@@ -24,6 +24,9 @@ _CONFLICT, _NOT_FOUND = 409, 404
 _ERRORS = (500, 503, 504)
 _BUSY = (429, *_ERRORS, NO_ANSWER)
 _FIRST_PAUSE, _MAX_PAUSE = 0.05, 5.0
+_PAUSES = (0.0, 0.05, 0.1, 0.2, 0.4)
+"""Seconds before each attempt of a write that meets conflicts, as many attempts as client-go's ``RetryOnConflict`` makes."""
+
 _CONFIG_MAPS = f"/api/v1/namespaces/{MEMORY_NAMESPACE}/configmaps"
 _encode = msgspec.json.encode
 _decode = msgspec.json.Decoder(dict[str, object]).decode
@@ -32,7 +35,8 @@ _decode = msgspec.json.Decoder(dict[str, object]).decode
 def execute_write(follower: Follower, write: SyncWrite) -> Exchange[None]:
     """Execute a write and report the outcome to the follower.
 
-    After a conflict with another client, the object is reconciled again. Requests to a busy or unavailable server are retried.
+    After a conflict with another client, the write is repeated with the object's new version, but not forever: an
+    admission webhook may answer every write with a conflict. Requests to a busy or unavailable server are retried.
     """
     if write.verb is Verb.CREATE:
         yield from _create(follower, write)
@@ -72,18 +76,21 @@ def read_memory() -> Exchange[list[Document]]:
 
 def _create(follower: Follower, write: SyncWrite) -> Exchange[None]:
     kind, ref = BY_PLURAL[write.ref.plural], write.ref
-    response = yield from send_with_retries(ApiRequest("POST", kind.path(ref.namespace), _encode(write.document)))
-    if response.ok:
-        yield from finish_creation(follower, write, _decode(response.body))
-        return
-    if response.status == _CONFLICT:
+    response = ApiResponse(NO_ANSWER)
+    for pause in _PAUSES:
+        if pause:
+            yield pause
+        response = yield from send_with_retries(ApiRequest("POST", kind.path(ref.namespace), _encode(write.document)))
+        if response.ok:
+            yield from finish_creation(follower, write, _decode(response.body))
+            return
+        if response.status != _CONFLICT:
+            break
         there = yield from send_with_retries(ApiRequest("GET", kind.path(ref.namespace, ref.name)))
         if there.ok:
             metadata = part(_decode(there.body), "metadata")
             follower.found(write, text(metadata, "uid"), int(text(metadata, "resourceVersion") or 0))
-        else:
-            follower.conflicted(write)
-        return
+            return
     follower.failed(write, response.message)
 
 
@@ -121,7 +128,10 @@ def _write_differences(follower: Follower, write: SyncWrite, here: Document | No
         here: the local object; None to read it. It is read again after a conflict.
     """
     kind, ref = BY_PLURAL[write.ref.plural], write.ref
-    while True:
+    refused = None
+    for pause in _PAUSES:
+        if pause:
+            yield pause
         if here is None:
             response = yield from send_with_retries(ApiRequest("GET", kind.path(ref.namespace, ref.name)))
             if not response.ok:
@@ -130,27 +140,29 @@ def _write_differences(follower: Follower, write: SyncWrite, here: Document | No
             copied = text(part(part(here, "metadata"), "annotations"), SOURCE_UID)
             if copied not in ("", write.uid) and kind.kind != "Namespace":
                 return None
-        conflict = False
-        puts = follower.merged(write, here)
-        while puts:
-            put = puts.pop(0)
-            path = kind.path(ref.namespace, ref.name, put.subresource)
-            version = text(part(here, "metadata"), "resourceVersion") if put.subresource != "status" else ""
-            response = yield from send_with_retries(
-                ApiRequest("PUT", path, _encode(_at_version(version, put.document)))
-            )
-            conflict = response.status == _CONFLICT
-            if conflict:
-                break
-            if not response.ok:
-                return response
-            here = _decode(response.body)
-            if put.subresource == "status" and puts:
-                # A status replaces any version, so the object may have changed since it was read.
-                puts = [each for each in follower.merged(write, here) if each.subresource != "status"]
-        if not conflict:
-            return None
+        refused = yield from _put_differences(follower, write, here)
+        if refused is None or refused.status != _CONFLICT:
+            break
         here = None
+    return refused
+
+
+def _put_differences(follower: Follower, write: SyncWrite, here: Document) -> Exchange[ApiResponse | None]:
+    """Write the differences of an object to this version of it; return the response that rejected a write, or None."""
+    kind, ref = BY_PLURAL[write.ref.plural], write.ref
+    puts = follower.merged(write, here)
+    while puts:
+        put = puts.pop(0)
+        path = kind.path(ref.namespace, ref.name, put.subresource)
+        version = text(part(here, "metadata"), "resourceVersion") if put.subresource != "status" else ""
+        response = yield from send_with_retries(ApiRequest("PUT", path, _encode(_at_version(version, put.document))))
+        if not response.ok:
+            return response
+        here = _decode(response.body)
+        if put.subresource == "status" and puts:
+            # A status replaces any version, so the object may have changed since it was read.
+            puts = [each for each in follower.merged(write, here) if each.subresource != "status"]
+    return None
 
 
 def _at_version(version: str, document: Document) -> Document:
@@ -167,7 +179,14 @@ def _delete(follower: Follower, write: SyncWrite) -> Exchange[None]:
     kind, ref = BY_PLURAL[write.ref.plural], write.ref
     options = {"gracePeriodSeconds": 0, "preconditions": {"uid": write.uid}}
     response = yield from send_with_retries(ApiRequest("DELETE", kind.path(ref.namespace, ref.name), _encode(options)))
-    if response.ok or response.status in (_NOT_FOUND, _CONFLICT):
+    if response.status == _CONFLICT:
+        # Usually another object has this name now.
+        there = yield from send_with_retries(ApiRequest("GET", kind.path(ref.namespace, ref.name)))
+        if there.status == _NOT_FOUND or (
+            there.ok and text(part(_decode(there.body), "metadata"), "uid") not in ("", write.uid)
+        ):
+            response = there
+    if response.ok or response.status == _NOT_FOUND:
         follower.done(write)
     else:
         follower.failed(write, response.message)

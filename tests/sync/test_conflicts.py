@@ -1,0 +1,95 @@
+"""Writes that meet conflicts are repeated after pauses; a target that answers every write with a conflict is reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from bayplan.client.requests import ApiRequest, ApiResponse
+from bayplan.sync.sync_write import SyncWrite, Verb
+from bayplan.sync.writing import execute_write
+from tests.sync.follower_fixture import FollowerFixture, node
+
+CONFLICT = ApiResponse(409, msgspec.json.encode({"message": "the webhook denied the request"}))
+PAUSES = [0.05, 0.1, 0.2, 0.4]
+
+
+def started() -> FollowerFixture:
+    fixture = FollowerFixture()
+    fixture.put("nodes", node("n1"))
+    fixture.start()
+    fixture.work()
+    return fixture
+
+
+def execute(
+    fixture: FollowerFixture, write: SyncWrite, conflicts: int, before_conflict: Callable[[], object] | None = None
+) -> tuple[list[str], list[float]]:
+    """Execute a write whose first requests meet conflicts, except reads; return the methods and the pauses."""
+    steps, answer = execute_write(fixture.follower, write), None
+    methods, pauses = list[str](), list[float]()
+    while True:
+        try:
+            step = next(steps) if answer is None else steps.send(answer)
+        except StopIteration:
+            return methods, pauses
+        answer = None
+        if isinstance(step, float):
+            pauses.append(step)
+            continue
+        methods.append(step.method)
+        if step.method != "GET" and conflicts:
+            conflicts -= 1
+            if before_conflict is not None:
+                before_conflict()
+            answer = CONFLICT
+        else:
+            answer = fixture.here.send(step)
+
+
+@pytest.mark.parametrize(
+    ("verb", "conflicts", "methods", "pauses", "problem"),
+    [
+        pytest.param(
+            Verb.CREATE, 1, ["POST", "GET", "POST", "PUT", "PUT"], PAUSES[:1], False, id="a creation is repeated"
+        ),
+        pytest.param(Verb.CREATE, 100, ["POST", "GET"] * 5, PAUSES, True, id="but not forever"),
+        pytest.param(Verb.UPDATE, 1, ["GET", "PUT", "GET", "PUT", "PUT"], PAUSES[:1], False, id="an update is repeated"),
+        pytest.param(Verb.UPDATE, 100, ["GET", "PUT"] * 5, PAUSES, True, id="but not forever either"),
+        pytest.param(Verb.DELETE, 100, ["DELETE", "GET"], [], True, id="a refused deletion is reported"),
+    ],
+)  # fmt: skip
+def test_writes_are_repeated_after_conflicts(
+    verb: Verb, conflicts: int, methods: list[str], pauses: list[float], problem: bool
+) -> None:
+    fixture = started()
+    name = "n2" if verb is Verb.CREATE else "n1"
+    if verb is Verb.DELETE:
+        fixture.remove("nodes", name)
+    else:
+        fixture.put("nodes", node(name, cpu="8"))
+    fixture.tell()
+    (write,) = fixture.follower.next_writes(10)
+    assert write.verb is verb
+    assert execute(fixture, write, conflicts) == (methods, pauses)
+    found = [each.message for each in fixture.follower.problems.values()]
+    assert found == (["the webhook denied the request"] if problem else [])
+    fixture.work()
+
+
+def test_the_deletion_of_an_object_that_was_replaced_meanwhile_succeeds() -> None:
+    fixture = started()
+    fixture.remove("nodes", "n1")
+    fixture.tell()
+    (write,) = fixture.follower.next_writes(10)
+
+    def replace() -> None:
+        fixture.here.ask("DELETE", "/api/v1/nodes/n1")
+        fixture.here.ask("POST", "/api/v1/nodes", node("n1"))
+
+    assert execute(fixture, write, 1, replace) == (["DELETE", "GET"], [])
+    fixture.work()
+    assert fixture.follower.problems == {}
+    assert fixture.here.send(ApiRequest("GET", "/api/v1/nodes/n1")).ok
