@@ -73,9 +73,11 @@ def test_writes_are_repeated_after_conflicts(
     fixture.tell()
     (write,) = fixture.follower.next_writes(10)
     assert write.verb is verb
+    before = fixture.follower.counts[verb]
     assert execute(fixture, write, conflicts) == (methods, pauses)
     found = [each.message for each in fixture.follower.problems.values()]
     assert found == (["the webhook denied the request"] if problem else [])
+    assert fixture.follower.counts[verb] == before + (not problem)
     fixture.work()
 
 
@@ -90,6 +92,7 @@ def test_the_deletion_of_an_object_that_was_replaced_meanwhile_succeeds() -> Non
         fixture.here.ask("POST", "/api/v1/nodes", node("n1"))
 
     assert execute(fixture, write, 1, replace) == (["DELETE", "GET"], [])
+    assert fixture.follower.counts[Verb.DELETE] == 0
     fixture.work()
     assert fixture.follower.problems == {}
     assert fixture.here.send(ApiRequest("GET", "/api/v1/nodes/n1")).ok

@@ -164,6 +164,16 @@ def test_a_repeated_import_changes_nothing() -> None:
     assert [here.list(plural)[0] for plural in KINDS] == before
 
 
+def test_refused_and_needless_writes_are_not_counted() -> None:
+    here = LocalCluster()
+    kept = dumped(pod("kept"), "u1")
+    run_once(here, DocumentFeed([kept, dumped(pod("gone"), "u2")]))
+    bad = dumped(pod("bad", containers=[]), "u3")
+    status = run_once(here, DocumentFeed([kept, dumped(pod("new"), "u4"), bad]))
+    assert (status.created, status.updated, status.deleted) == (1, 0, 1)
+    assert [each.ref.name for each in status.problems] == ["bad"]
+
+
 def test_source_and_problems_are_stored_in_the_target() -> None:
     here = LocalCluster()
     bad = pod("bad", containers=[])

@@ -134,7 +134,7 @@ def _read(body: bytes, count: int) -> list[_Outcome] | None:
 def _report(follower: Follower, write: SyncWrite, outcome: _Outcome) -> UnfinishedWrite | None:
     """Report the outcome of a write to the follower; return the write if it is unfinished."""
     if outcome.outcome in ("deleted", "absent"):
-        follower.done(write)
+        follower.done(write, written=outcome.outcome == "deleted")
     elif outcome.outcome == "exists":
         # Another client created the object, or this is a retry.
         follower.found(write, outcome.uid, int(outcome.resource_version))

@@ -64,12 +64,18 @@ class Follower:
         kinds: the plural names of the source's kinds. Nothing is written until all of them are listed locally, and
             no object of a rank until the lower ranks are listed in the source; nothing is deleted until everything is
             listed.
+
+    Attributes:
+        policy, memory: see the arguments.
+        problems: why objects could not be written.
+        counts: the numbers of writes that the target has confirmed.
     """
 
     def __init__(self, policy: SyncPolicy, memory: Memory, kinds: Iterable[str]) -> None:
         self.policy = policy
         self.memory = memory
         self.problems: dict[ObjectRef, Problem] = {}
+        self.counts = dict.fromkeys(Verb, 0)
         self._source: dict[ObjectRef, SourceObject] = {}
         self._local: dict[ObjectRef, LocalObject] = {}
         self._unlisted = set(kinds)
@@ -428,14 +434,16 @@ class Follower:
 
     # --- outcomes of writes -------------------------------------------------------------------------------------------
 
-    def done(self, write: SyncWrite, uid: str = "", revision: int = 0) -> None:
+    def done(self, write: SyncWrite, uid: str = "", revision: int = 0, *, written: bool = True) -> None:
         """Record a successful write; deleting an object that is already gone is a success.
 
         Args:
             write: a write from `next_writes`.
             uid, revision: the uid and revision of the object, after a creation.
+            written: whether the target was written to; it may have needed no change.
         """
         ref = write.ref
+        self.counts[write.verb] += written
         if ref in self._merging:
             self._applied[write.uid] = self._merging[ref]
         if write.verb is Verb.CREATE:

@@ -59,7 +59,7 @@ class SyncStatus(Struct, frozen=True, kw_only=True):
     Attributes:
         ready: whether source and target are listed.
         idle: whether everything that can be written is written.
-        created, updated, deleted: the numbers of writes so far.
+        created, updated, deleted: the numbers of writes that the target has confirmed.
         waiting: the number of objects that are still to be reconciled or written.
         lag_seconds: the age of the oldest pending change.
         problems: the objects that could not be written, and why.
@@ -120,7 +120,6 @@ class SyncSession:
         self._saving: asyncio.Task[None] | None = None
         self._remembers = False
         self._next_save = float("-inf")
-        self._counts = dict.fromkeys(Verb, 0)
         self._behind_since: float | None = None
         self._published: Document = {}
 
@@ -128,12 +127,13 @@ class SyncSession:
         """Return the progress."""
         follower = self._follower
         since = self._behind_since
+        counts = dict.fromkeys(Verb, 0) if follower is None else follower.counts
         return SyncStatus(
             ready=follower is not None and follower.is_ready,
             idle=follower is not None and follower.is_idle,
-            created=self._counts[Verb.CREATE],
-            updated=self._counts[Verb.UPDATE],
-            deleted=self._counts[Verb.DELETE],
+            created=counts[Verb.CREATE],
+            updated=counts[Verb.UPDATE],
+            deleted=counts[Verb.DELETE],
             waiting=follower.lag if follower is not None else 0,
             lag_seconds=0.0 if since is None else asyncio.get_running_loop().time() - since,
             problems=list(follower.problems.values()) if follower is not None else [],
@@ -242,26 +242,22 @@ class SyncSession:
             if self._supports_batches and fits_batch(write):
                 batch.append(write)
             else:
-                self._begin(group, [write], partial(self._execute, follower, write))
+                self._begin(group, 1, partial(self._execute, follower, write))
         if batch:
-            self._begin(group, batch, partial(self._execute_batch, follower, batch))
+            self._begin(group, len(batch), partial(self._execute_batch, follower, batch))
             # There may be room for another batch.
             self._woken.set()
 
-    def _begin(
-        self, group: asyncio.TaskGroup, writes: Sequence[SyncWrite], work: Callable[[], Awaitable[None]]
-    ) -> None:
-        """Start a task that executes these writes, and counts them when they are done."""
+    def _begin(self, group: asyncio.TaskGroup, writes: int, work: Callable[[], Awaitable[None]]) -> None:
+        """Start a task that executes a number of writes."""
 
-        async def execute_and_count() -> None:
+        async def execute() -> None:
             await work()
-            self._under_way -= len(writes)
-            for write in writes:
-                self._counts[write.verb] += 1
+            self._under_way -= writes
             self._woken.set()
 
-        self._under_way += len(writes)
-        group.create_task(execute_and_count())
+        self._under_way += writes
+        group.create_task(execute())
 
     async def _execute(self, follower: Follower, write: SyncWrite) -> None:
         await self._drive_single(execute_write(follower, write))

@@ -103,24 +103,24 @@ def finish_creation(follower: Follower, write: SyncWrite, made: Document) -> Exc
         made: the created object.
     """
     metadata = part(made, "metadata")
-    refused = yield from _write_differences(follower, write, made)
+    last = yield from _write_differences(follower, write, made)
     # The object is created, even if its status was refused.
     follower.done(write, text(metadata, "uid"), int(text(metadata, "resourceVersion") or 0))
-    if refused is not None and refused.status != _NOT_FOUND:
-        follower.note(write.ref, refused.message)
+    if last is not None and not last.ok and last.status != _NOT_FOUND:
+        follower.note(write.ref, last.message)
 
 
 def _update(follower: Follower, write: SyncWrite) -> Exchange[None]:
-    refused = yield from _write_differences(follower, write, None)
-    if refused is None or refused.status == _NOT_FOUND:
+    last = yield from _write_differences(follower, write, None)
+    if last is None or last.ok or last.status == _NOT_FOUND:
         # If the object was deleted locally, the watch reports that.
-        follower.done(write)
+        follower.done(write, written=last is not None and last.ok)
     else:
-        follower.failed(write, refused.message)
+        follower.failed(write, last.message)
 
 
 def _write_differences(follower: Follower, write: SyncWrite, here: Document | None) -> Exchange[ApiResponse | None]:
-    """Write the differences of an object and its subresources; return the response that rejected a write, or None.
+    """Write the differences of an object and its subresources; return the last response, or None if nothing differs.
 
     Args:
         follower: determines the differences.
@@ -128,7 +128,7 @@ def _write_differences(follower: Follower, write: SyncWrite, here: Document | No
         here: the local object; None to read it. It is read again after a conflict.
     """
     kind, ref = BY_PLURAL[write.ref.plural], write.ref
-    refused = None
+    last = None
     for pause in _PAUSES:
         if pause:
             yield pause
@@ -140,17 +140,17 @@ def _write_differences(follower: Follower, write: SyncWrite, here: Document | No
             copied = text(part(part(here, "metadata"), "annotations"), SOURCE_UID)
             if copied not in ("", write.uid) and kind.kind != "Namespace":
                 return None
-        refused = yield from _put_differences(follower, write, here)
-        if refused is None or refused.status != _CONFLICT:
+        last = yield from _put_differences(follower, write, here)
+        if last is None or last.status != _CONFLICT:
             break
         here = None
-    return refused
+    return last
 
 
 def _put_differences(follower: Follower, write: SyncWrite, here: Document) -> Exchange[ApiResponse | None]:
-    """Write the differences of an object to this version of it; return the response that rejected a write, or None."""
+    """Write the differences of an object to this version of it; return the last response, or None if nothing differs."""
     kind, ref = BY_PLURAL[write.ref.plural], write.ref
-    puts = follower.merged(write, here)
+    puts, response = follower.merged(write, here), None
     while puts:
         put = puts.pop(0)
         path = kind.path(ref.namespace, ref.name, put.subresource)
@@ -162,7 +162,7 @@ def _put_differences(follower: Follower, write: SyncWrite, here: Document) -> Ex
         if put.subresource == "status" and puts:
             # A status replaces any version, so the object may have changed since it was read.
             puts = [each for each in follower.merged(write, here) if each.subresource != "status"]
-    return None
+    return response
 
 
 def _at_version(version: str, document: Document) -> Document:
@@ -179,15 +179,14 @@ def _delete(follower: Follower, write: SyncWrite) -> Exchange[None]:
     kind, ref = BY_PLURAL[write.ref.plural], write.ref
     options = {"gracePeriodSeconds": 0, "preconditions": {"uid": write.uid}}
     response = yield from send_with_retries(ApiRequest("DELETE", kind.path(ref.namespace, ref.name), _encode(options)))
+    is_gone = response.status == _NOT_FOUND
     if response.status == _CONFLICT:
         # Usually another object has this name now.
         there = yield from send_with_retries(ApiRequest("GET", kind.path(ref.namespace, ref.name)))
-        if there.status == _NOT_FOUND or (
-            there.ok and text(part(_decode(there.body), "metadata"), "uid") not in ("", write.uid)
-        ):
-            response = there
-    if response.ok or response.status == _NOT_FOUND:
-        follower.done(write)
+        is_replaced = there.ok and text(part(_decode(there.body), "metadata"), "uid") not in ("", write.uid)
+        is_gone = is_replaced or there.status == _NOT_FOUND
+    if response.ok or is_gone:
+        follower.done(write, written=response.ok)
     else:
         follower.failed(write, response.message)
 
