@@ -75,28 +75,22 @@ class LiveDryRun:
 
                 dry_run = DryRun(self._make(), write)
                 feed = ClusterFeed(connection, lambda changes: dry_run.apply(changes, self._clock.now_ns()))
-
-                async def begin() -> None:
-                    await feed.open()
-                    await feed.wait_until_synced()
-
-                try:
-                    # A server that does not respond must not keep the process from ending.
-                    await unless_stopped(self._stop, begin())
-                    if not self._stop.is_set():
-                        feed.begin()
-                        dry_run.compare_due(self._clock.now_ns(), at_once=True)
-                        self._print_line(f"watching the scheduler of {access.url}; nothing is written there")
-                        await self._watch(dry_run)
-                finally:
-                    await feed.close()
+                # A server that does not respond must not keep the process from ending.
+                await unless_stopped(self._stop, feed.open())
+                if not self._stop.is_set():
+                    await unless_stopped(self._stop, feed.watch_during(self._watch(feed, dry_run, access.url)))
                 dry_run.compare_due(self._clock.now_ns(), at_once=True)
         self._print_line(dry_run.agreement.summary())
         return dry_run.agreement
 
-    async def _watch(self, dry_run: DryRun) -> None:
+    async def _watch(self, feed: ClusterFeed, dry_run: DryRun, url: str) -> None:
+        """Compare decisions until canceled."""
+        await feed.wait_until_synced()
+        feed.begin()
+        dry_run.compare_due(self._clock.now_ns(), at_once=True)
+        self._print_line(f"watching the scheduler of {url}; nothing is written there")
         printed, printed_at = 0, time.monotonic()
-        while not self._stop.is_set():
+        while True:
             await asyncio.sleep(TURN_SECONDS)
             dry_run.compare_due(self._clock.now_ns())
             found = dry_run.agreement.placed + dry_run.agreement.refused

@@ -152,9 +152,8 @@ class LiveScheduler:
                     if self._stop.is_set():
                         return
                     self._print_line(f"watching {access.url}")
-                    await unless_stopped(self._stop, self._schedule(access, main, events, feed))
+                    await unless_stopped(self._stop, feed.watch_during(self._schedule(access, main, events, feed)))
                 finally:
-                    await feed.close()
                     if health is not None:
                         await health.stop()
 

@@ -7,7 +7,7 @@ follows those that it depends on, and then every change.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -43,11 +43,10 @@ class ClusterFeed:
         self._on_changes = on_changes
         self._decoder = ObjectDecoder()
         self._reflectors: dict[type[KubernetesObject], Reflector[Any]] = {}
-        self._tasks: list[asyncio.Task[None]] = []
         self._is_flowing = False
 
     async def open(self) -> None:
-        """Discover the kinds that the cluster serves, and start watching them.
+        """Discover the kinds that the cluster serves.
 
         Raises:
             ServerUnavailable: the API does not respond, or is not ready; call this again later.
@@ -59,17 +58,25 @@ class ClusterFeed:
             decode = partial(self._decode, struct)
             selector = UNFINISHED if struct is Pod else ""
             self._reflectors[struct] = Reflector(self._connection, path, decode, self._take, selector=selector)
-        self._tasks = [asyncio.create_task(reflector.run()) for reflector in self._reflectors.values()]
+
+    async def watch_during(self, work: Coroutine[object, object, None]) -> None:
+        """Watch the kinds until a coroutine ends, including its cleanup.
+
+        An exception while a change is decoded or passed on is a bug; it cancels the coroutine and is raised, because
+        the caller must not continue with an old state.
+        """
+        try:
+            async with asyncio.TaskGroup() as group:
+                watching = [group.create_task(reflector.run()) for reflector in self._reflectors.values()]
+                await work
+                for task in watching:
+                    task.cancel()
+        except BaseExceptionGroup as problems:
+            # The first exception has canceled everything else.
+            raise problems.exceptions[0] from None
 
     def _decode(self, struct: type[KubernetesObject], raw: bytes) -> KubernetesObject:
         return self._decoder.decode(raw, struct)
-
-    async def close(self) -> None:
-        """Stop watching."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks.clear()
 
     @property
     def is_synced(self) -> bool:
@@ -79,10 +86,6 @@ class ClusterFeed:
     async def wait_until_synced(self) -> None:
         """Wait until all initial objects are known; this does not end while the server refuses to list them."""
         await asyncio.gather(*(reflector.synced.wait() for reflector in self._reflectors.values()))
-
-    def problems(self) -> list[str]:
-        """Return why some kinds can't be watched currently, one text for each."""
-        return [reflector.problem for reflector in self._reflectors.values() if reflector.problem]
 
     def begin(self) -> None:
         """Pass on all known objects as additions, and every later change."""
