@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import gc
+import logging
 import multiprocessing
 import os
 import signal
+import traceback
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
 
 from bayplan.base.errors import InputError
@@ -18,6 +22,8 @@ from bayplan.sweeps.trials import Outcome, SharedInput, Trial, read_shared_input
 EXECUTORS = ("local", "processes", "ray")
 MAX_RETRIES = 10
 """Number of retries of a trial whose machine or process was lost."""
+
+_log = logging.getLogger("bayplan.sweeps")
 
 
 class Executor(Protocol):
@@ -48,26 +54,82 @@ class LocalExecutor:
         """Do nothing: there are no workers."""
 
 
-_worker: tuple[SweepPlan, SharedInput] | None = None
-"""In a worker process: the plan and the input that all of its trials share."""
+class _WorkerLost(Exception):
+    """A worker process ended in the middle of a trial; the text is the reason."""
 
 
-def _start_worker(plan: SweepPlan) -> None:
-    """Leave Ctrl-C to the parent, which ends its workers, and read the input, unless this worker inherited it from a fork."""
-    global _worker
+class _Worker:
+    """A process that runs one trial at a time.
+
+    Args:
+        context: how to start it.
+        plan, shared: the plan and the input, which a forked process shares with this one.
+
+    Attributes:
+        connection: readable when the trial has ended, or the process.
+    """
+
+    def __init__(self, context: Any, plan: SweepPlan, shared: SharedInput) -> None:
+        self.connection, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, plan, shared), daemon=True)
+        # The garbage collector writes to every object that it traverses, and a forked worker copies each page that it
+        # writes to.
+        with frozen_objects():
+            self._process.start()
+        theirs.close()
+
+    def begin(self, trial: Trial) -> None:
+        """Start a trial."""
+        # If the process has ended, `outcome` reports it.
+        with suppress(BrokenPipeError):
+            self.connection.send(trial)
+
+    def outcome(self) -> Outcome:
+        """Return the outcome of the trial.
+
+        Raises:
+            _WorkerLost: the process was killed.
+            Exception: the trial raised it.
+        """
+        try:
+            result = self.connection.recv()
+        except (EOFError, OSError):
+            self._process.join()
+            code: int = self._process.exitcode
+            raise _WorkerLost(signal.Signals(-code).name if code < 0 else f"exit code {code}") from None
+        if isinstance(result, Exception):
+            raise result
+        assert isinstance(result, Outcome)
+        return result
+
+    def stop(self) -> None:
+        """Terminate the process."""
+        self._process.terminate()
+        self._process.join()
+        self.connection.close()
+
+
+def _serve(connection: Connection, plan: SweepPlan, shared: SharedInput) -> None:
+    """Run the trials that the parent sends. Leave Ctrl-C to the parent, which ends its workers."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    if _worker is None:
-        _worker = plan, read_shared_input(plan)
-
-
-def _run_in_worker(trial: Trial) -> Outcome:
-    assert _worker is not None
-    return _run_and_free(*_worker, trial)
+    # Until the parent has ended.
+    with suppress(EOFError, BrokenPipeError):
+        while True:
+            trial = connection.recv()
+            try:
+                result: Outcome | Exception = _run_and_free(plan, shared, trial)
+            except Exception as problem:
+                # The parent gets the exception without its traceback.
+                problem.add_note("".join(traceback.format_exception(problem)))
+                result = problem
+            connection.send(result)
 
 
 class ProcessExecutor:
     """Runs trials in several processes on this machine. If the system can fork, the processes share the loaded input.
+
+    If a process is killed, for example because memory is short, its trial runs again in a new one.
 
     Args:
         plan: the plan of the sweep.
@@ -75,27 +137,64 @@ class ProcessExecutor:
     """
 
     def __init__(self, plan: SweepPlan, workers: int = 0) -> None:
-        global _worker
+        self._plan, self._shared = plan, read_shared_input(plan)
         forks = "fork" in multiprocessing.get_all_start_methods()
-        if forks:
-            _worker = plan, read_shared_input(plan)
-            gc.collect()
-        context = multiprocessing.get_context("fork" if forks else "spawn")
-        processes = workers or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else [0])
-        # The garbage collector writes to every object that it traverses, and a forked worker copies each page that it
-        # writes to.
-        with frozen_objects():
-            self._pool = context.Pool(processes, _start_worker, (plan,))
-        _worker = None
+        self._context = multiprocessing.get_context("fork" if forks else "spawn")
+        gc.collect()
+        self._workers = [self._start() for _ in range(workers or _processors())]
+
+    def _start(self) -> _Worker:
+        return _Worker(self._context, self._plan, self._shared)
 
     def run(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
-        """Run trials; yield each outcome when its trial finishes."""
-        return self._pool.imap_unordered(_run_in_worker, trials)
+        """Run trials; yield each outcome when its trial finishes.
+
+        Raises:
+            InputError: the process of a trial was killed again after `MAX_RETRIES` retries.
+        """
+        waiting, idle = list(reversed(trials)), list(self._workers)
+        busy: dict[object, tuple[_Worker, Trial]] = {}
+        losses: dict[int, int] = {}
+        while waiting or busy:
+            while waiting and idle:
+                worker, trial = idle.pop(), waiting.pop()
+                worker.begin(trial)
+                busy[worker.connection] = worker, trial
+            for connection in wait([worker.connection for worker, _ in busy.values()]):
+                worker, trial = busy.pop(connection)
+                try:
+                    outcome = worker.outcome()
+                except _WorkerLost as lost:
+                    losses[trial.number] = losses.get(trial.number, 0) + 1
+                    if losses[trial.number] > MAX_RETRIES:
+                        raise InputError(
+                            f"trial {trial.number} can't run",
+                            got=f"a process that ended {MAX_RETRIES + 1} times, last by {lost}",
+                            hint="fewer --workers, if memory is short",
+                        ) from None
+                    _log.warning("trial %d runs again: its process ended by %s", trial.number, lost)
+                    waiting.append(trial)
+                    idle.append(self._replace(worker))
+                else:
+                    idle.append(worker)
+                    yield outcome
+
+    def _replace(self, lost: _Worker) -> _Worker:
+        """Start a worker instead of one whose process has ended."""
+        lost.stop()
+        self._workers.remove(lost)
+        self._workers.append(self._start())
+        return self._workers[-1]
 
     def close(self) -> None:
         """Terminate the processes."""
-        self._pool.terminate()
-        self._pool.join()
+        for worker in self._workers:
+            worker.stop()
+
+
+def _processors() -> int:
+    """Return the number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class RayExecutor:
