@@ -11,6 +11,7 @@ import pytest
 from bayplan.base.errors import InputError
 from bayplan.sweeps.executors import LocalExecutor
 from bayplan.sweeps.plan import SweepPlan, read_plan
+from bayplan.sweeps.space import Choice
 from bayplan.sweeps.sweep import run_sweep
 from bayplan.sweeps.trials import Trial, read_shared_input, run_trial, trial_inputs, trial_setup
 from tests.sweeps.sweeps import CLUSTER, SWEEP, rows
@@ -163,6 +164,41 @@ def test_weight_zero_disables_only_the_scores_of_a_custom_plugin(folder: Path) -
         entry.name for entry in trial_setup(plan, {"weight.PrefersB": 0}).configuration.profiles[0].plugins["score"]
     ]
     assert "PrefersB" not in scorers
+
+
+@pytest.mark.parametrize(
+    ("plugins", "filters"),
+    [
+        pytest.param({}, True, id="a plugin that the profile does not name"),
+        pytest.param(None, True, id="a profile with empty plugins"),
+        pytest.param({"score": {"enabled": [{"name": "PrefersB", "weight": 3}]}}, False, id="enabled at Score"),
+        pytest.param({"score": {"disabled": [{"name": "PrefersB"}]}}, False, id="disabled at Score"),
+        pytest.param(
+            {"score": {"disabled": [{"name": "*"}]}, "multiPoint": {"enabled": [{"name": "PrefersB"}]}}, True,
+            id="enabled at all points, all plugins disabled at Score",
+        ),
+        pytest.param({"multiPoint": {"enabled": [{"name": "PrefersB", "weight": 3}]}}, True, id="enabled at all points"),
+        pytest.param(
+            {
+                "multiPoint": {"enabled": [{"name": "PrefersB", "weight": 3}]},
+                "score": {"enabled": [{"name": "PrefersB", "weight": 4}]},
+            },
+            True, id="enabled at both",
+        ),
+    ],
+)  # fmt: skip
+def test_the_weight_of_a_custom_plugin_takes_effect_wherever_the_profile_names_it(
+    folder: Path, plugins: dict[str, Any] | None, filters: bool
+) -> None:
+    (folder / "mine.py").write_text(PLUGIN)
+    config = {"profiles": [{"schedulerName": "default-scheduler", "plugins": plugins}]}
+    plan = SweepPlan(
+        paths=[], space={"weight.PrefersB": Choice((1, 7))}, config=config, plugins=[f"{folder / 'mine.py'}:PrefersB"]
+    )
+    for weight in (1, 7):
+        (profile,) = trial_setup(plan, {"weight.PrefersB": weight}).configuration.profiles
+        assert [each.weight for each in profile.plugins["score"] if each.name == "PrefersB"] == [weight]
+        assert ("PrefersB" in [each.name for each in profile.plugins["filter"]]) == filters
 
 
 def test_new_nodes_are_spread_over_the_zones_of_the_input(folder: Path) -> None:

@@ -249,31 +249,43 @@ def trial_configuration(base: Mapping[str, object], parameters: Mapping[str, Val
 def _set_weight(profile: dict[str, Any], plugin: str, weight: Value, *, known: set[str]) -> None:
     """Set the weight of a score plugin, except 0 (see `_without_scores`).
 
-    A plugin outside the default profile is enabled at all points.
+    A plugin outside the default profile is enabled at all points, unless the profile names it at Score: an entry there
+    takes precedence over one at all points.
     """
     if not weight:
         return
-    plugins = profile.setdefault("plugins", {})
-    if plugin not in known:
-        enabled = plugins.setdefault("multiPoint", {}).setdefault("enabled", [])
-        enabled[:] = [each for each in enabled if each["name"] != plugin] + [{"name": plugin, "weight": weight}]
+    plugins = profile["plugins"] = dict(profile.get("plugins") or {})
+    score = plugins.get("score") or {}
+    enabled, disabled = score.get("enabled") or [], score.get("disabled") or []
+    is_named = any(each["name"] == plugin for each in enabled) or any(
+        each["name"] in (plugin, "*") for each in disabled
+    )
+    if plugin not in known and not is_named:
+        at_all_points = plugins["multiPoint"] = dict(plugins.get("multiPoint") or {})
+        at_all_points["enabled"] = _with_weight(at_all_points.get("enabled") or [], plugin, weight)
         return
-    score = plugins.setdefault("score", {})
-    enabled = [each for each in score.get("enabled", []) if each["name"] != plugin]
-    disabled = [each for each in score.get("disabled", []) if each["name"] != plugin]
-    score["disabled"] = [*disabled, {"name": plugin}]
-    score["enabled"] = [*enabled, {"name": plugin, "weight": weight}]
+    if plugin in known:
+        disabled = [*(each for each in disabled if each["name"] != plugin), {"name": plugin}]
+    plugins["score"] = {**score, "enabled": _with_weight(enabled, plugin, weight), "disabled": disabled}
+
+
+def _with_weight(enabled: Sequence[dict[str, Any]], plugin: str, weight: Value) -> list[dict[str, Any]]:
+    """Return the enabled plugins with this one in its place, or at the end, with a weight."""
+    found = [{**each, "weight": weight} if each["name"] == plugin else each for each in enabled]
+    return found if any(each["name"] == plugin for each in enabled) else [*found, {"name": plugin, "weight": weight}]
 
 
 def _set_argument(profile: dict[str, Any], path: str, value: Value) -> None:
     """Set a field of a plugin's arguments, for example ``NodeResourcesFit.scoringStrategy.type``."""
     plugin, *fields = path.split(".")
-    entries: list[dict[str, Any]] = profile.setdefault("pluginConfig", [])
+    entries: list[dict[str, Any]] = profile.get("pluginConfig") or []
+    profile["pluginConfig"] = entries
     entry = next((each for each in entries if each.get("name") == plugin), None)
     if entry is None:
-        entry = {"name": plugin, "args": {}}
+        entry = {"name": plugin}
         entries.append(entry)
-    target: dict[str, Any] = entry.setdefault("args", {})
+    target: dict[str, Any] = entry.get("args") or {}
+    entry["args"] = target
     for field in fields[:-1]:
         target = target.setdefault(field, {})
         if not isinstance(target, dict):
