@@ -15,6 +15,7 @@ from bayplan.apiserver.rest.bootstrap import bootstrap
 from bayplan.apiserver.rest.messages import Request, Response, parse_query
 from bayplan.apiserver.store.store import Store
 from bayplan.base.plain_data import Document, part
+from bayplan.client.request_steps import RequestSteps
 from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.http_api.document_batch import BatchWriter
 from bayplan.sync.batching import execute_batch, finish, fits_batch
@@ -24,7 +25,7 @@ from bayplan.sync.known_objects import ref_of
 from bayplan.sync.memory import Memory
 from bayplan.sync.policy import SyncPolicy
 from bayplan.sync.sync_write import SyncWrite
-from bayplan.sync.writing import Exchange, execute_write, read_memory, save_memory
+from bayplan.sync.writing import execute_write, read_memory, save_memory
 
 NS = "default"
 T = TypeVar("T")
@@ -60,7 +61,7 @@ class LocalCluster:
         assert answer.status != 500, answer.body
         return ApiResponse(answer.status, answer.body)
 
-    def drive(self, exchange: Exchange[T]) -> T:
+    def drive(self, exchange: RequestSteps[T]) -> T:
         """Run an exchange: send its requests one after the other, and return its result."""
         try:
             step = next(exchange)

@@ -6,9 +6,10 @@ import msgspec
 import pytest
 
 from bayplan.base.plain_data import Document, part
+from bayplan.client.request_steps import RequestSteps
 from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.sync.sync_write import SyncWrite, Verb
-from bayplan.sync.writing import Exchange, execute_write
+from bayplan.sync.writing import execute_write
 from tests.sync.follower_fixture import NS, FollowerFixture, LocalCluster, node, pod
 
 pytestmark = pytest.mark.usefixtures("way")
@@ -412,7 +413,7 @@ def test_a_creation_response_after_the_deletion_is_known_is_ignored() -> None:
     assert fixture.here.get("pods", "web") is None
 
 
-def step(steps: Exchange[None], answer: ApiResponse | None) -> ApiRequest | None:
+def step(steps: RequestSteps[None], answer: ApiResponse | None) -> ApiRequest | None:
     """Return the next request after an answer, or None at the end."""
     try:
         request = next(steps) if answer is None else steps.send(answer)

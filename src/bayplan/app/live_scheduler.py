@@ -29,7 +29,7 @@ from bayplan.base.errors import InputError, ServerUnavailable
 from bayplan.base.termination import exit_on_sigterm
 from bayplan.client.cluster_access import ClusterAccess, open_access
 from bayplan.client.connection import ApiConnection
-from bayplan.client.exchanges import drive
+from bayplan.client.request_steps import drive
 from bayplan.client.requests import USER_AGENT
 from bayplan.engine.actions import Action
 from bayplan.engine.records import RecordLevel, Records

@@ -9,13 +9,14 @@ Source: client-go's tools/events, and KEP-383
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
 
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.times import format_micro_time
+from bayplan.client.request_steps import RequestSteps
 from bayplan.client.requests import NO_ANSWER, STRATEGIC_MERGE_PATCH, ApiRequest, ApiResponse
 from bayplan.objects.names import check_dns1123_subdomain
 from bayplan.objects.pod import Pod
@@ -100,7 +101,7 @@ class EventRecording(msgspec.Struct, frozen=True, gc=False):
     document: dict[str, object]
     is_series: bool
 
-    def exchange(self) -> Generator[ApiRequest | float, ApiResponse, bool]:
+    def exchange(self) -> RequestSteps[bool]:
         """Write the event, and return whether that succeeded.
 
         The generator yields requests, whose responses the driver sends in, and numbers of seconds to wait. If the event

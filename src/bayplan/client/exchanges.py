@@ -1,14 +1,13 @@
 """The engine's actions as exchanges: sequences of API requests in which each depends on the response to the previous request.
 
-An exchange is a generator without sockets and clock. It yields requests, whose responses the driver sends in, and
-numbers of seconds to wait. Exchanges of different pods may run concurrently; exchanges of one pod must run in order. An
-`ExchangeHost` receives their outcomes, and reports them to the engine. The requests and their order are those of
-kube-scheduler v1.36.3.
+An exchange is a generator; see `bayplan.client.request_steps`. Exchanges of different pods may run concurrently; exchanges
+of one pod must run in order. An `ExchangeHost` receives their outcomes, and reports them to the engine. The requests and
+their order are those of kube-scheduler v1.36.3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Protocol, TypeAlias
 
 from msgspec import Struct, structs
@@ -23,9 +22,9 @@ from bayplan.client.claim_writes import (
 from bayplan.client.event_recorder import PodEvent
 from bayplan.client.pod_status import disruption_condition, status_patch, unscheduled_condition
 from bayplan.client.pre_bind import PREEMPTED, PreBind
+from bayplan.client.request_steps import RequestSteps
 from bayplan.client.requests import (
     NO_ANSWER,
-    ApiRequest,
     ApiResponse,
     binding_request,
     delete_request,
@@ -38,7 +37,7 @@ from bayplan.objects.resource import ResourceClaim
 from bayplan.objects.storage import PersistentVolume
 from bayplan.plugins.dynamic_resources.claim_binding import is_awaited
 
-Steps: TypeAlias = Generator[ApiRequest | float, ApiResponse, None]
+Steps: TypeAlias = RequestSteps[None]
 
 _RETRIED = (409, 500, 503, NO_ANSWER)
 _RETRY_SECONDS = (0.01, 0.05, 0.25)
@@ -80,7 +79,7 @@ class Exchange(Struct, gc=False):
 
     Attributes:
         pod: the pod; exchanges of one pod run one at a time.
-        steps: the generator; `drive` drives it.
+        steps: the generator.
         is_binding: whether the exchange binds the pod; others report a status or evict victims.
         pre_bind: the PreBind phase of a binding that writes other objects first; None if there is none.
     """
@@ -216,9 +215,7 @@ def _bind(group: Sequence[Action], bind: Bind, pre_bind: PreBind, host: Exchange
     host.binding_written(pod)
 
 
-def _bind_volumes(
-    bind: Bind, volumes: list[WrittenItem], pre_bind: PreBind, host: ExchangeHost
-) -> Generator[ApiRequest | float, ApiResponse, str]:
+def _bind_volumes(bind: Bind, volumes: list[WrittenItem], pre_bind: PreBind, host: ExchangeHost) -> RequestSteps[str]:
     # Write volumes before claims; `wait_for_claims` checks them in the same order.
     volumes.sort(key=lambda written: not isinstance(written.item, PersistentVolume))
     for written in volumes:
@@ -232,7 +229,7 @@ def _bind_volumes(
 
 def _bind_claims(
     bind: Bind, claims: Sequence[ResourceClaim], written: list[ResourceClaim], pre_bind: PreBind, host: ExchangeHost
-) -> Generator[ApiRequest | float, ApiResponse, str]:
+) -> RequestSteps[str]:
     """Write the claims, append those that the pod uses then to `written`, and wait for their devices."""
     for claim in claims:
         if pre_bind.is_canceled:
@@ -277,9 +274,7 @@ def _nominate(action: Nominate, host: ExchangeHost) -> Steps:
     yield from _patch_status(action.pod, patch)
 
 
-def _patch_status(
-    pod: Pod, patch: dict[str, object] | None
-) -> Generator[ApiRequest | float, ApiResponse, ApiResponse | None]:
+def _patch_status(pod: Pod, patch: dict[str, object] | None) -> RequestSteps[ApiResponse | None]:
     """Patch a pod's status, with retries if the server is unavailable.
 
     Return the last response, or None without a patch.
@@ -322,30 +317,3 @@ def _evict(preemptor: Pod, victims: Sequence[Evict], notes: dict[str, Emit], hos
             return
         if emitted is not None:
             host.record_event(_pod_event(emitted, preemptor.spec.scheduler_name))
-
-
-# Driving exchanges.
-
-
-async def drive(
-    steps: Generator[ApiRequest | float, ApiResponse, object],
-    send: Callable[[ApiRequest], Awaitable[ApiResponse]],
-    sleep: Callable[[float], Awaitable[None]],
-) -> None:
-    """Drive an exchange to its end.
-
-    Args:
-        steps: the steps of an `Exchange`, or `EventRecording.exchange()`.
-        send: sends a request, and returns the response, with status `NO_ANSWER` if there was none.
-        sleep: waits for a number of seconds.
-    """
-    try:
-        step = next(steps)
-        while True:
-            if isinstance(step, float):
-                await sleep(step)
-                step = next(steps)
-            else:
-                step = steps.send(await send(step))
-    except StopIteration:
-        return

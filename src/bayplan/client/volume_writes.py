@@ -1,19 +1,20 @@
 """The requests of VolumeBinding at PreBind: write volumes and claims, then wait until the claims are bound.
 
-The functions are generators without sockets; see `bayplan.client.exchanges`. They read the objects again and change
+The functions are generators; see `bayplan.client.request_steps`. They read the objects again and change
 complete documents, because typed objects have only the fields that scheduling reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from typing import Protocol, TypeAlias, TypeVar
 
 import msgspec
 
 from bayplan.base.plain_data import Document
 from bayplan.client.pre_bind import PREEMPTED, PreBind
-from bayplan.client.requests import ApiRequest, ApiResponse, get_request, update_request
+from bayplan.client.request_steps import RequestSteps
+from bayplan.client.requests import get_request, update_request
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
@@ -24,8 +25,8 @@ from bayplan.plugins.pod_claims import BIND_COMPLETED, SELECTED_NODE
 from bayplan.plugins.volume_binding.solve import MIGRATED_PLUGINS
 
 T = TypeVar("T", bound=KubernetesObject)
-Steps: TypeAlias = Generator[ApiRequest | float, ApiResponse, str]
-"""Yields requests, for which responses are sent in, and seconds to wait; returns the reason of a failure, or ""."""
+Steps: TypeAlias = RequestSteps[str]
+"""Requests that return the reason of a failure, or ""."""
 
 FIRST_LOOK_SECONDS = 0.05
 MAX_POLL_SECONDS = 1.0

@@ -8,13 +8,14 @@ kube-scheduler.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import msgspec
 
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.times import format_micro_time, format_time
+from bayplan.client.request_steps import RequestSteps
 from bayplan.client.requests import ApiRequest, ApiResponse
 
 JITTER_FACTOR = 1.2
@@ -26,8 +27,8 @@ _CONFLICT = 409
 _encode = msgspec.json.encode
 _log = logging.getLogger("bayplan.client")
 
-Steps: TypeAlias = Generator[ApiRequest | float, ApiResponse, None]
-_Attempt: TypeAlias = Generator[ApiRequest | float, ApiResponse, bool]
+Steps: TypeAlias = RequestSteps[None]
+_Attempt: TypeAlias = RequestSteps[bool]
 
 
 class LeaderElectionOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,11 +13,12 @@ from typing import NamedTuple
 import msgspec
 
 from bayplan.base.plain_data import Document
+from bayplan.client.request_steps import RequestSteps
 from bayplan.client.requests import ApiRequest
 from bayplan.sync.followed_kinds import BY_PLURAL
 from bayplan.sync.follower import Follower
 from bayplan.sync.sync_write import SyncWrite, Verb
-from bayplan.sync.writing import Exchange, execute_write, finish_creation, send_with_retries
+from bayplan.sync.writing import execute_write, finish_creation, send_with_retries
 
 BATCH = 500
 """Maximum number of writes in a batch."""
@@ -64,7 +65,7 @@ class UnfinishedWrite(NamedTuple):
 _outcomes = msgspec.json.Decoder(_Outcomes).decode
 
 
-def supports_batches() -> Exchange[bool]:
+def supports_batches() -> RequestSteps[bool]:
     """Return whether the target supports batches.
 
     A proxy may return its own errors for unknown paths forever: after `PROBES` errors the result is False.
@@ -80,7 +81,7 @@ def fits_batch(write: SyncWrite) -> bool:
     return write.verb is not Verb.UPDATE
 
 
-def execute_batch(follower: Follower, writes: Sequence[SyncWrite]) -> Exchange[list[UnfinishedWrite]]:
+def execute_batch(follower: Follower, writes: Sequence[SyncWrite]) -> RequestSteps[list[UnfinishedWrite]]:
     """Execute writes as batches and report their outcomes to the follower; return the unfinished writes."""
     unfinished: list[UnfinishedWrite] = []
     for some, body in _parts(writes):
@@ -156,7 +157,7 @@ def _is_complete(follower: Follower, write: SyncWrite, made: Document | None) ->
     return not puts or write.ref.plural == "pods"
 
 
-def finish(follower: Follower, unfinished: UnfinishedWrite) -> Exchange[None]:
+def finish(follower: Follower, unfinished: UnfinishedWrite) -> RequestSteps[None]:
     """Finish a write that a batch did not execute completely, and report its outcome to the follower."""
     write, made = unfinished
     yield from execute_write(follower, write) if made is None else finish_creation(follower, write, made)

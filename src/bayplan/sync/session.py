@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from bayplan.base.errors import InputError
 from bayplan.base.plain_data import Document
+from bayplan.client.request_steps import RequestSteps, drive
 from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.sync.batching import BATCH, BATCHES_AT_ONCE, execute_batch, finish, fits_batch, supports_batches
 from bayplan.sync.feed import Bookmark, Feed, FeedChange, Listed, PartListed
@@ -20,7 +21,7 @@ from bayplan.sync.known_objects import Problem
 from bayplan.sync.memory import MEMORY_NAMESPACE, Memory
 from bayplan.sync.policy import SyncPolicy
 from bayplan.sync.sync_write import SyncWrite, Verb
-from bayplan.sync.writing import Exchange, execute_write, read_memory, save_memory
+from bayplan.sync.writing import execute_write, read_memory, save_memory
 
 Send = Callable[[ApiRequest], Awaitable[ApiResponse]]
 T = TypeVar("T")
@@ -263,13 +264,13 @@ class SyncSession:
         await self._drive_single(execute_write(follower, write))
 
     async def _execute_batch(self, follower: Follower, writes: Sequence[SyncWrite]) -> None:
-        unfinished = await self._drive(execute_batch(follower, writes), waits_for_memory=True)
+        unfinished = await self._drive_write(execute_batch(follower, writes))
         await asyncio.gather(*(self._drive_single(finish(follower, each)) for each in unfinished))
 
-    async def _drive_single(self, exchange: Exchange[None]) -> None:
-        """Execute the exchange of one write, once fewer than `at_once` single writes are running."""
+    async def _drive_single(self, steps: RequestSteps[None]) -> None:
+        """Execute one write, once fewer than `at_once` single writes are running."""
         async with self._singles:
-            await self._drive(exchange, waits_for_memory=True)
+            await self._drive_write(steps)
 
     async def _pause(self, follower: Follower) -> None:
         """Wait for a change, or until memory may be saved again."""
@@ -296,27 +297,20 @@ class SyncSession:
         pause = max(SAVE_SECONDS, SAVE_SECONDS_EACH * len(changes))
         self._next_save = asyncio.get_running_loop().time() + pause
 
-    async def _drive(self, exchange: Exchange[T], *, waits_for_memory: bool = False) -> T:
-        """Execute an exchange: send its requests, and wait for its pauses; return its result.
+    async def _drive(self, steps: RequestSteps[T]) -> T:
+        return await drive(steps, self._send, asyncio.sleep)
 
-        Args:
-            exchange: the exchange.
-            waits_for_memory: whether to wait for a running save of memory before a retry, so that nothing is lost if
-                this program ends soon after the target is available again.
+    async def _drive_write(self, steps: RequestSteps[T]) -> T:
+        """Execute a write, and wait for a running save of memory before a retry.
+
+        So nothing is lost if this program ends soon after the target is available again.
         """
-        try:
-            step = next(exchange)
-            while True:
-                if isinstance(step, ApiRequest):
-                    step = exchange.send(await self._send(step))
-                else:
-                    await asyncio.sleep(step)
-                    if waits_for_memory and self._saving is not None:
-                        await asyncio.shield(self._saving)
-                    step = next(exchange)
-        except StopIteration as end:
-            result: T = end.value
-            return result
+        return await drive(steps, self._send, self._sleep_until_saved)
+
+    async def _sleep_until_saved(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        if self._saving is not None:
+            await asyncio.shield(self._saving)
 
 
 def status_document(name: str, status: SyncStatus, *, kind: str = "sync", end: str = "") -> Document:

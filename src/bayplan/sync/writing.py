@@ -1,24 +1,18 @@
-"""The follower's writes as API requests: generators without sockets, see `bayplan.client.exchanges`."""
+"""The follower's writes as API requests: generators, see `bayplan.client.request_steps`."""
 
 from __future__ import annotations
-
-from collections.abc import Generator
-from typing import TypeAlias, TypeVar
 
 import msgspec
 
 from bayplan.base.errors import InputError
 from bayplan.base.plain_data import Document, items, part, text
+from bayplan.client.request_steps import RequestSteps
 from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
 from bayplan.cluster.source_copies import SOURCE_UID
 from bayplan.sync.followed_kinds import BY_PLURAL
 from bayplan.sync.follower import Follower
 from bayplan.sync.memory import MEMORY_NAMESPACE
 from bayplan.sync.sync_write import SyncWrite, Verb
-
-T = TypeVar("T")
-Exchange: TypeAlias = Generator[ApiRequest | float, ApiResponse, T]
-"""A generator that yields requests, which are answered by responses, and seconds to wait; it returns the outcome."""
 
 _CONFLICT, _NOT_FOUND = 409, 404
 _ERRORS = (500, 503, 504)
@@ -32,7 +26,7 @@ _encode = msgspec.json.encode
 _decode = msgspec.json.Decoder(dict[str, object]).decode
 
 
-def execute_write(follower: Follower, write: SyncWrite) -> Exchange[None]:
+def execute_write(follower: Follower, write: SyncWrite) -> RequestSteps[None]:
     """Execute a write and report the outcome to the follower.
 
     After a conflict with another client, the write is repeated with the object's new version, but not forever: an
@@ -46,7 +40,7 @@ def execute_write(follower: Follower, write: SyncWrite) -> Exchange[None]:
         yield from _delete(follower, write)
 
 
-def save_memory(documents: list[Document]) -> Exchange[bool]:
+def save_memory(documents: list[Document]) -> RequestSteps[bool]:
     """Write ConfigMaps of the memory; return True if all were written, False at the first refusal."""
     for document in documents:
         path = f"{_CONFIG_MAPS}/{text(part(document, 'metadata'), 'name')}"
@@ -62,7 +56,7 @@ def save_memory(documents: list[Document]) -> Exchange[bool]:
     return True
 
 
-def read_memory() -> Exchange[list[Document]]:
+def read_memory() -> RequestSteps[list[Document]]:
     """Return the ConfigMaps with the state of the sync.
 
     Raises:
@@ -74,7 +68,7 @@ def read_memory() -> Exchange[list[Document]]:
     return items(_decode(response.body), "items")
 
 
-def _create(follower: Follower, write: SyncWrite) -> Exchange[None]:
+def _create(follower: Follower, write: SyncWrite) -> RequestSteps[None]:
     kind, ref = BY_PLURAL[write.ref.plural], write.ref
     response = ApiResponse(NO_ANSWER)
     for pause in _PAUSES:
@@ -94,7 +88,7 @@ def _create(follower: Follower, write: SyncWrite) -> Exchange[None]:
     follower.failed(write, response.message)
 
 
-def finish_creation(follower: Follower, write: SyncWrite, made: Document) -> Exchange[None]:
+def finish_creation(follower: Follower, write: SyncWrite, made: Document) -> RequestSteps[None]:
     """Write the status of an object that was just created, and report the result to the follower.
 
     Args:
@@ -110,7 +104,7 @@ def finish_creation(follower: Follower, write: SyncWrite, made: Document) -> Exc
         follower.note(write.ref, last.message)
 
 
-def _update(follower: Follower, write: SyncWrite) -> Exchange[None]:
+def _update(follower: Follower, write: SyncWrite) -> RequestSteps[None]:
     last = yield from _write_differences(follower, write, None)
     if last is None or last.ok or last.status == _NOT_FOUND:
         # If the object was deleted locally, the watch reports that.
@@ -119,7 +113,7 @@ def _update(follower: Follower, write: SyncWrite) -> Exchange[None]:
         follower.failed(write, last.message)
 
 
-def _write_differences(follower: Follower, write: SyncWrite, here: Document | None) -> Exchange[ApiResponse | None]:
+def _write_differences(follower: Follower, write: SyncWrite, here: Document | None) -> RequestSteps[ApiResponse | None]:
     """Write the differences of an object and its subresources; return the last response, or None if nothing differs.
 
     Args:
@@ -147,7 +141,7 @@ def _write_differences(follower: Follower, write: SyncWrite, here: Document | No
     return last
 
 
-def _put_differences(follower: Follower, write: SyncWrite, here: Document) -> Exchange[ApiResponse | None]:
+def _put_differences(follower: Follower, write: SyncWrite, here: Document) -> RequestSteps[ApiResponse | None]:
     """Write the differences of an object to this version of it; return the last response, or None if nothing differs."""
     kind, ref = BY_PLURAL[write.ref.plural], write.ref
     puts, response = follower.merged(write, here), None
@@ -175,7 +169,7 @@ def _at_version(version: str, document: Document) -> Document:
     return {**document, "metadata": {**metadata, "resourceVersion": version} if version else metadata}
 
 
-def _delete(follower: Follower, write: SyncWrite) -> Exchange[None]:
+def _delete(follower: Follower, write: SyncWrite) -> RequestSteps[None]:
     kind, ref = BY_PLURAL[write.ref.plural], write.ref
     options = {"gracePeriodSeconds": 0, "preconditions": {"uid": write.uid}}
     response = yield from send_with_retries(ApiRequest("DELETE", kind.path(ref.namespace, ref.name), _encode(options)))
@@ -191,7 +185,7 @@ def _delete(follower: Follower, write: SyncWrite) -> Exchange[None]:
         follower.failed(write, response.message)
 
 
-def send_with_retries(request: ApiRequest, *, max_errors: int | None = None) -> Exchange[ApiResponse]:
+def send_with_retries(request: ApiRequest, *, max_errors: int | None = None) -> RequestSteps[ApiResponse]:
     """Send a request, and retry it while the server is busy or unavailable; return the response.
 
     Args:
