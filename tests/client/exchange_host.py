@@ -45,7 +45,7 @@ class Host:
         self.on_request: Callable[[str], None] = lambda name: None
         self.binding: Exchange | None = None
 
-    def find(self, kind: type[T], key: str) -> T | None:
+    def get(self, kind: type[T], key: str) -> T | None:
         return cast("T | None", self.objects.get((kind, key)))
 
     def now_ns(self) -> int:

@@ -53,7 +53,7 @@ class Host:
     def wake(self) -> None:
         pass
 
-    def find(self, kind: type[T], key: str) -> T | None:
+    def get(self, kind: type[T], key: str) -> T | None:
         return None
 
     def binding_failed(

@@ -73,7 +73,7 @@ def test_changes_are_passed_on_until_the_work_has_ended() -> None:
                 # As a scheduler that waits for the confirmation of its last bindings.
                 server.add("last")
                 async with asyncio.timeout(10):
-                    while feed.find(Node, "last") is None:
+                    while feed.get(Node, "last") is None:
                         await asyncio.sleep(0)
 
         task = asyncio.ensure_future(feed.watch_during(work()))

@@ -58,7 +58,7 @@ class Engine:
 
 
 class Nothing:
-    def find(self, kind: type[T], key: str) -> T | None:
+    def get(self, kind: type[T], key: str) -> T | None:
         return None
 
 

@@ -11,7 +11,6 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TypeVar
 
 from bayplan.apiserver.bridge.bridge import Bridge
 from bayplan.apiserver.rest.api import Api
@@ -21,9 +20,6 @@ from bayplan.client.action_executor import ActionExecutor
 from bayplan.client.requests import USER_AGENT, ApiRequest, ApiResponse
 from bayplan.engine.actions import Action
 from bayplan.live.scheduler_thread import SchedulerThread
-from bayplan.objects.meta import KubernetesObject
-
-T = TypeVar("T", bound=KubernetesObject)
 
 SLICE_SECONDS = 0.004
 USER = "system:kube-scheduler"
@@ -45,11 +41,10 @@ class ActionLoop:
 
     def __init__(self, api: Api, bridge: Bridge, clock: Clock) -> None:
         self._api = api
-        self._bridge = bridge
         self._loop: asyncio.AbstractEventLoop | None = None
         self._arrived: deque[tuple[int, Sequence[Action]]] = deque()
         self._is_awake = False
-        self.executor = ActionExecutor(self, self, host_name=socket.gethostname(), now_ns=clock.now_ns)
+        self.executor = ActionExecutor(self, bridge.store, host_name=socket.gethostname(), now_ns=clock.now_ns)
 
     def connect(self, engine: SchedulerThread) -> None:
         """Set the engine that is notified of rejected writes; call before the first action is queued."""
@@ -92,7 +87,7 @@ class ActionLoop:
         self.executor.execute(actions, generation)
         return True
 
-    # --- the channel, and the known state of objects --------------------------------------------------------------------
+    # --- the channel --------------------------------------------------------------------------------------------------
 
     def send(self, request: ApiRequest, *, is_event: bool, answer: Callable[[ApiResponse], None]) -> ApiResponse:
         """Execute a request and return its response. These requests never wait, so `answer` is not used."""
@@ -108,7 +103,3 @@ class ActionLoop:
         if not self._is_awake and self._loop is not None and not self._loop.is_closed():
             self._is_awake = True
             self._loop.call_soon_threadsafe(self.run_slice)
-
-    def find(self, kind: type[T], key: str) -> T | None:
-        """Return the stored object with a key, or None."""
-        return self._bridge.store.get(kind, key)

@@ -19,9 +19,9 @@ from bayplan.client.event_recorder import EventRecorder, EventRecording, PodEven
 from bayplan.client.exchanges import Exchange, Steps, exchanges_of
 from bayplan.client.pre_bind import PreBind
 from bayplan.client.requests import ApiRequest, ApiResponse
-from bayplan.client.volume_writes import Objects
 from bayplan.engine.actions import Action, Bind
 from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.object_lookup import ObjectLookup
 from bayplan.objects.pod import Pod
 
 T = TypeVar("T", bound=KubernetesObject)
@@ -102,7 +102,7 @@ class ActionExecutor:
 
     engine: Engine
 
-    def __init__(self, channel: Channel, objects: Objects, *, host_name: str, now_ns: Callable[[], int]) -> None:
+    def __init__(self, channel: Channel, objects: ObjectLookup, *, host_name: str, now_ns: Callable[[], int]) -> None:
         self._channel = channel
         self._objects = objects
         self._now_ns = now_ns
@@ -251,9 +251,9 @@ class _Outcomes:
         """Return the time in nanoseconds since 1970."""
         return self._executor._now_ns()
 
-    def find(self, kind: type[T], key: str) -> T | None:
+    def get(self, kind: type[T], key: str) -> T | None:
         """Return a cached object, or None if it does not exist."""
-        return self._executor._objects.find(kind, key)
+        return self._executor._objects.get(kind, key)
 
     def record_event(self, event: PodEvent) -> None:
         """Queue an event."""

@@ -23,8 +23,9 @@ from bayplan.client.requests import (
     pod_status_request,
     update_request,
 )
-from bayplan.client.volume_writes import Objects, Steps, member
+from bayplan.client.volume_writes import Steps, member
 from bayplan.objects.kinds import encode
+from bayplan.objects.object_lookup import ObjectLookup
 from bayplan.objects.pod import Pod, PodExtendedResourceClaimStatus
 from bayplan.objects.resource import ResourceClaim
 from bayplan.plugins.dynamic_resources.claim_binding import (
@@ -170,7 +171,7 @@ def record_claim_in_status(pod: Pod, claim: ResourceClaim) -> Steps:
 
 
 def wait_for_devices(
-    claims: Sequence[ResourceClaim], objects: Objects, now_ns: Callable[[], int], pre_bind: PreBind
+    claims: Sequence[ResourceClaim], objects: ObjectLookup, now_ns: Callable[[], int], pre_bind: PreBind
 ) -> Steps:
     """Wait until the devices of claims meet the binding conditions of their slices (KEP-5007), or PreBind is canceled.
 
@@ -180,7 +181,7 @@ def wait_for_devices(
     while True:
         awaited = False
         for written in claims:
-            claim = objects.find(ResourceClaim, written.key)
+            claim = objects.get(ResourceClaim, written.key)
             if claim is None:
                 return f'could not find v1.ResourceClaim "{written.key}"'
             state = binding_failed(claim)

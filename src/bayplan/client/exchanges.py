@@ -30,8 +30,9 @@ from bayplan.client.requests import (
     delete_request,
     pod_status_request,
 )
-from bayplan.client.volume_writes import Objects, WrittenItem, wait_for_claims, write_item
+from bayplan.client.volume_writes import WrittenItem, wait_for_claims, write_item
 from bayplan.engine.actions import IN_MEMORY, Action, Bind, Emit, Evict, Nominate, SetCondition, Update
+from bayplan.objects.object_lookup import ObjectLookup
 from bayplan.objects.pod import Pod
 from bayplan.objects.resource import ResourceClaim
 from bayplan.objects.storage import PersistentVolume
@@ -46,7 +47,7 @@ _RETRY_SECONDS = (0.01, 0.05, 0.25)
 _NOT_FOUND = 404
 
 
-class ExchangeHost(Objects, Protocol):
+class ExchangeHost(ObjectLookup, Protocol):
     """Receives the outcomes of exchanges, and has the cached objects. Called while an exchange is driven."""
 
     def now_ns(self) -> int:

@@ -7,7 +7,7 @@ complete documents, because typed objects have only the fields that scheduling r
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TypeAlias
 
 import msgspec
 
@@ -17,6 +17,7 @@ from bayplan.client.request_steps import RequestSteps
 from bayplan.client.requests import get_request, update_request
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
+from bayplan.objects.object_lookup import ObjectLookup
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import compile_node_selector
 from bayplan.objects.storage import CSINode, PersistentVolume, PersistentVolumeClaim
@@ -24,7 +25,6 @@ from bayplan.plugins.csi_migration import TranslationError, in_tree_plugin, tran
 from bayplan.plugins.pod_claims import BIND_COMPLETED, SELECTED_NODE
 from bayplan.plugins.volume_binding.solve import MIGRATED_PLUGINS
 
-T = TypeVar("T", bound=KubernetesObject)
 Steps: TypeAlias = RequestSteps[str]
 """Requests that return the reason of a failure, or ""."""
 
@@ -39,14 +39,6 @@ BIND_TIMEOUT_SECONDS = 600.0
 """The plugin's default `bindTimeoutSeconds`."""
 
 
-class Objects(Protocol):
-    """The cached objects of the cluster."""
-
-    def find(self, kind: type[T], key: str) -> T | None:
-        """Return an object by its key, or None if it does not exist."""
-        ...
-
-
 class WrittenItem(msgspec.Struct, gc=False):
     """A written volume or claim, and its resource version after the write."""
 
@@ -54,7 +46,7 @@ class WrittenItem(msgspec.Struct, gc=False):
     resource_version: int = 0
 
 
-def write_item(written: WrittenItem, objects: Objects) -> Steps:
+def write_item(written: WrittenItem, objects: ObjectLookup) -> Steps:
     """Write a volume's reference to its claim, or the annotation with the selected node of a claim.
 
     A conflict is a failure, as in upstream.
@@ -77,19 +69,19 @@ def write_item(written: WrittenItem, objects: Objects) -> Steps:
     return ""
 
 
-def _refer_to_claim(spec: Document, volume: PersistentVolume, objects: Objects) -> None:
+def _refer_to_claim(spec: Document, volume: PersistentVolume, objects: ObjectLookup) -> None:
     reference = volume.spec.claim_ref
     if reference is None or member(spec, "claimRef").get("uid") == reference.uid:
         return
     document: Document = msgspec.to_builtins(reference)
-    claim = objects.find(PersistentVolumeClaim, f"{reference.namespace}/{reference.name}")
+    claim = objects.get(PersistentVolumeClaim, f"{reference.namespace}/{reference.name}")
     if claim is not None:
         document["resourceVersion"] = claim.metadata.resource_version
     spec["claimRef"] = document
 
 
 def wait_for_claims(
-    pod: Pod, node_name: str, written: Sequence[WrittenItem], objects: Objects, pre_bind: PreBind
+    pod: Pod, node_name: str, written: Sequence[WrittenItem], objects: ObjectLookup, pre_bind: PreBind
 ) -> Steps:
     """Wait until the cluster's volume controller has bound the claims of the written objects, or PreBind is canceled."""
     pause, waited = FIRST_LOOK_SECONDS, 0.0
@@ -107,12 +99,12 @@ def wait_for_claims(
     return "binding volumes: context deadline exceeded"
 
 
-def check_claims(pod: Pod, node_name: str, written: Sequence[WrittenItem], objects: Objects) -> str | None:
+def check_claims(pod: Pod, node_name: str, written: Sequence[WrittenItem], objects: ObjectLookup) -> str | None:
     """Return None if all claims are bound, "" if a claim is still pending, else the reason of the failure."""
-    node = objects.find(Node, node_name)
+    node = objects.get(Node, node_name)
     if node is None:
         return f'failed to get node "{node_name}": node "{node_name}" not found'
-    if objects.find(Pod, pod.key) is None:
+    if objects.get(Pod, pod.key) is None:
         return f'pod does not exist any more: pod "{pod.metadata.name}" not found'
     # As upstream, check all volumes before all claims, and stop at the first that is pending.
     for item in written:
@@ -125,9 +117,9 @@ def check_claims(pod: Pod, node_name: str, written: Sequence[WrittenItem], objec
     return None
 
 
-def _check_volume(written: WrittenItem, node: Node, objects: Objects) -> str | None:
+def _check_volume(written: WrittenItem, node: Node, objects: ObjectLookup) -> str | None:
     name = written.item.metadata.name
-    volume = objects.find(PersistentVolume, name)
+    volume = objects.get(PersistentVolume, name)
     if volume is None:
         return f'failed to check binding: could not find v1.PersistentVolume "{name}"'
     if _revision(volume.metadata.resource_version) < written.resource_version:
@@ -139,15 +131,15 @@ def _check_volume(written: WrittenItem, node: Node, objects: Objects) -> str | N
     if reference is None or not reference.uid:
         return f'ClaimRef got reset for pv "{name}"'
     key = f"{reference.namespace}/{reference.name}"
-    claim = objects.find(PersistentVolumeClaim, key)
+    claim = objects.get(PersistentVolumeClaim, key)
     if claim is None:
         return f'failed to check binding: could not find v1.PersistentVolumeClaim "{key}"'
     return None if _is_fully_bound(claim) else ""
 
 
-def _check_claim(written: WrittenItem, node: Node, objects: Objects) -> str | None:
+def _check_claim(written: WrittenItem, node: Node, objects: ObjectLookup) -> str | None:
     key = written.item.key
-    claim = objects.find(PersistentVolumeClaim, key)
+    claim = objects.get(PersistentVolumeClaim, key)
     if claim is None:
         return f'failed to check provisioning pvc: could not find v1.PersistentVolumeClaim "{key}"'
     if _revision(claim.metadata.resource_version) < written.resource_version:
@@ -159,7 +151,7 @@ def _check_claim(written: WrittenItem, node: Node, objects: Objects) -> str | No
         # A provisioner changes the annotation if it cannot create a volume for that node.
         return f'provisioning failed for PVC "{name}"'
     if claim.spec.volume_name:
-        volume = objects.find(PersistentVolume, claim.spec.volume_name)
+        volume = objects.get(PersistentVolume, claim.spec.volume_name)
         if volume is None:
             return ""
         problem = _affinity_problem(volume, node, objects)
@@ -168,7 +160,7 @@ def _check_claim(written: WrittenItem, node: Node, objects: Objects) -> str | No
     return None if _is_fully_bound(claim) else ""
 
 
-def _affinity_problem(volume: PersistentVolume, node: Node, objects: Objects) -> str:
+def _affinity_problem(volume: PersistentVolume, node: Node, objects: ObjectLookup) -> str:
     """Return why a volume's node affinity excludes a node, or "".
 
     A migrated volume is first translated to its CSI form.
@@ -177,7 +169,7 @@ def _affinity_problem(volume: PersistentVolume, node: Node, objects: Objects) ->
     required = affinity.required if affinity is not None else None
     plugin = in_tree_plugin(volume.spec)
     if plugin:
-        csi_node = objects.find(CSINode, node.metadata.name)
+        csi_node = objects.get(CSINode, node.metadata.name)
         annotations = csi_node.metadata.annotations if csi_node is not None else {}
         if plugin in annotations.get(MIGRATED_PLUGINS, "").split(","):
             try:

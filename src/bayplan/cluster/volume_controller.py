@@ -6,13 +6,12 @@ In a real cluster, the volume controller and provisioners do this; here it happe
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar
-
 from msgspec.structs import replace
 
 from bayplan.objects.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from bayplan.objects.meta import KubernetesObject, ObjectMeta, ObjectReference
 from bayplan.objects.node import Node
+from bayplan.objects.object_lookup import ObjectLookup
 from bayplan.objects.storage import (
     CSINode,
     PersistentVolume,
@@ -26,20 +25,10 @@ from bayplan.objects.volumes import CSIPersistentVolumeSource
 from bayplan.plugins.csi_migration import DRIVERS
 from bayplan.plugins.pod_claims import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, STORAGE, class_of_claim
 
-T = TypeVar("T", bound=KubernetesObject)
-
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 
 
-class Objects(Protocol):
-    """A lookup of objects: a store or a catalog."""
-
-    def get(self, kind: type[T], key: str) -> T | None:
-        """Return an object by its key, or None."""
-        ...
-
-
-def volume_writes(item: KubernetesObject, objects: Objects, node: Node | None = None) -> list[KubernetesObject]:
+def volume_writes(item: KubernetesObject, objects: ObjectLookup, node: Node | None = None) -> list[KubernetesObject]:
     """Return the writes that follow from the scheduler's write of a volume or claim: the object and all consequences, in order.
 
     Their metadata has no resource version; the store assigns one.
@@ -82,7 +71,7 @@ def bound_claim(claim: PersistentVolumeClaim, volume: PersistentVolume) -> Persi
 
 
 def provisioned_volume(
-    claim: PersistentVolumeClaim, storage_class: StorageClass, objects: Objects, node: Node | None
+    claim: PersistentVolumeClaim, storage_class: StorageClass, objects: ObjectLookup, node: Node | None
 ) -> PersistentVolume:
     """Return the volume that a class's driver provisions for a claim; without a node, it is accessible from all nodes."""
     metadata, spec = claim.metadata, claim.spec
@@ -114,7 +103,7 @@ def provisioned_volume(
     )
 
 
-def _reachable_from(node: Node, driver: str, objects: Objects) -> VolumeNodeAffinity | None:
+def _reachable_from(node: Node, driver: str, objects: ObjectLookup) -> VolumeNodeAffinity | None:
     """Return the node affinity of a volume provisioned for a node: the node's labels with the driver's topology keys."""
     csi_node = objects.get(CSINode, node.metadata.name)
     drivers = csi_node.spec.drivers if csi_node is not None else ()

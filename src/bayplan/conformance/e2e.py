@@ -201,7 +201,7 @@ class E2eRun:
 
         def ours(match: re.Match[str]) -> str:
             kind, _, key = self._uids.get(match[0], "").partition(" ")
-            found = self.find(_PLURALS[kind].struct, key) if kind in _PLURALS else None
+            found = self.get(_PLURALS[kind].struct, key) if kind in _PLURALS else None
             return found.metadata.uid if found is not None else match[0]
 
         return _UID.sub(ours, body.decode()).encode()
@@ -307,7 +307,7 @@ class E2eRun:
     def wake(self) -> None:
         """Do nothing: everything is executed before the clock advances."""
 
-    def find(self, kind: type[T], key: str) -> T | None:
+    def get(self, kind: type[T], key: str) -> T | None:
         """Return an object of the API by kind and key, or None."""
         self._bridge.flush()
         return self._bridge.store.get(kind, key)

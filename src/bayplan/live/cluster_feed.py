@@ -97,7 +97,7 @@ class ClusterFeed:
         if self._is_flowing:
             self._on_changes(changes)
 
-    def find(self, kind: type[T], key: str) -> T | None:
+    def get(self, kind: type[T], key: str) -> T | None:
         """Return an object from the cache, or None."""
         reflector = self._reflectors.get(kind)
         return None if reflector is None else cast("T | None", reflector.items.get(key))

@@ -14,8 +14,8 @@ from typing import Protocol
 from bayplan.client.action_executor import ActionExecutor, Engine
 from bayplan.client.connection import ApiConnection
 from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
-from bayplan.client.volume_writes import Objects
 from bayplan.engine.actions import Action
+from bayplan.objects.object_lookup import ObjectLookup
 
 TICK_SECONDS = 10.0
 DRAIN_POLL_SECONDS = 0.05
@@ -57,7 +57,7 @@ class Dispatcher:
         self,
         connection: ApiConnection,
         events: ApiConnection,
-        objects: Objects,
+        objects: ObjectLookup,
         *,
         host_name: str,
         now_ns: Callable[[], int],
