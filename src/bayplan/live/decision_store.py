@@ -127,7 +127,7 @@ class DecisionStore(Records):
     """The decisions of a scheduler, numbered from 0 in the order of its cycles.
 
     Args:
-        level: the detail of recorded decisions; may be changed later.
+        level: the detail of recorded decisions; it must not be changed later.
         retention: the limits.
 
     Attributes:
