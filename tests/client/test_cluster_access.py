@@ -233,6 +233,25 @@ def test_all_requests_that_were_rejected_together_use_the_refreshed_credentials(
     assert asyncio.run(run()) == [True, True, False]
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # The library uses options of aiohttp that are deprecated.
+def test_an_unavailable_oidc_provider_is_reported_and_does_not_end_a_refresh(tmp_path: Path) -> None:
+    async def run() -> None:
+        # A provider behind a proxy that closes every connection.
+        server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        issuer = {
+            "client-id": "c", "client-secret": "s", "refresh-token": "r", "idp-issuer-url": f"http://127.0.0.1:{port}",
+        }  # fmt: skip
+        path = kubeconfig(tmp_path, {"auth-provider": {"name": "oidc", "config": issuer}})
+        async with server:
+            with pytest.raises(InputError, match="kubeconfig: expected a context with a cluster and a user, got"):
+                await open_access(path)
+            access = ClusterAccess(str(path), None)
+            assert await access.refresh(time.monotonic()) is False
+
+    asyncio.run(run())
+
+
 def test_a_token_file_may_end_in_a_line_feed(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("secret\n")
     assert opened(kubeconfig(tmp_path, {"tokenFile": "token"}))[1] == "Bearer secret"

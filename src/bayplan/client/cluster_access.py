@@ -77,6 +77,7 @@ class ClusterAccess:
         Raises:
             InputError: the kubeconfig or the pod's credentials cannot be read, or are invalid.
         """
+        from aiohttp import ClientError
         from kubernetes.aio.client import Configuration
         from kubernetes.aio.config import kube_config
         from kubernetes.aio.config.config_exception import ConfigException
@@ -94,7 +95,7 @@ class ClusterAccess:
                     self._kubeconfig, self._context, configuration, persist_config=False
                 )
                 self.context = str(loader.current_context["name"])
-        except (ConfigException, ValueError, TypeError, KeyError, OSError, yaml.YAMLError) as problem:
+        except (ConfigException, ClientError, ValueError, TypeError, KeyError, OSError, yaml.YAMLError) as problem:
             self._check_context()
             raise InputError(
                 "kubeconfig",
