@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.policy import PodDisruptionBudget
-from tests.cluster.cluster_fixture import ClusterFixture, job, pod, workload
+from tests.cluster.cluster_fixture import ClusterFixture, job, pod, template, workload
 
 
 def budget(**spec: Any) -> dict[str, Any]:
@@ -123,6 +123,24 @@ def test_only_pods_of_the_namespace_count_and_max_unavailable_requires_an_owner(
     fixture.apply(budget(maxUnavailable=1))
     fixture.settle()
     assert numbers(fixture) == (0, 0, 1, 0)
+
+
+def test_adopted_and_released_pods_change_the_expected_number() -> None:
+    fixture = ClusterFixture(nodes=1)
+    unselected = {**template(), "metadata": {"labels": {"app": "y"}}}
+    fixture.apply(
+        workload("StatefulSet", "w", replicas=2), workload("StatefulSet", "v", replicas=5, template=unselected)
+    )
+    fixture.apply(pod("p", labels={"app": "x"}), budget(maxUnavailable=1))
+    fixture.settle()
+    seen = [numbers(fixture)]
+    for owner in ("v-", "w-", None):
+        plain = fixture.store.pods["default/p"]
+        owners = fixture.pods(owner)[0].metadata.owner_references if owner is not None else ()
+        fixture.cluster.put(replace(plain, metadata=replace(plain.metadata, owner_references=owners)), 0)
+        fixture.settle()
+        seen.append(numbers(fixture))
+    assert [expected for expected, *_ in seen] == [2, 7, 2, 2]
 
 
 def test_a_budget_for_pods_without_a_scale_subresource_allows_no_disruptions() -> None:

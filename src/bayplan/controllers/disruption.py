@@ -66,13 +66,9 @@ class _State:
             return self._drop(key)
         healthy = pod.metadata.deletion_timestamp is None and is_ready(pod)
         known = self.healthy.get(key)
-        if known is None:
-            owner = pod.metadata.controller()
-            if owner is not None:
-                self._owner_of[key] = owner
-                self.owners[owner] += 1
+        has_new_owner = self._set_owner(key, pod.metadata.controller())
         if known == healthy:
-            return False
+            return has_new_owner
         self.healthy[key] = healthy
         self.healthy_count += healthy - bool(known)
         return True
@@ -82,11 +78,22 @@ class _State:
         if known is None:
             return False
         self.healthy_count -= known
-        owner = self._owner_of.pop(key, None)
+        self._set_owner(key, None)
+        return True
+
+    def _set_owner(self, key: str, owner: OwnerReference | None) -> bool:
+        """Record the controller of a pod; return whether it has changed. Pods are adopted and released."""
+        known = self._owner_of.get(key)
+        if owner is known or owner == known:
+            return False
+        if known is not None:
+            del self._owner_of[key]
+            self.owners[known] -= 1
+            if not self.owners[known]:
+                del self.owners[known]
         if owner is not None:
-            self.owners[owner] -= 1
-            if not self.owners[owner]:
-                del self.owners[owner]
+            self._owner_of[key] = owner
+            self.owners[owner] += 1
         return True
 
     def pod_of(self, owner: OwnerReference) -> str:
