@@ -24,6 +24,14 @@ def budget(**spec: Any) -> dict[str, Any]:
     }
 
 
+def owned(owner: str) -> dict[str, Any]:
+    """Return a pod with an owner that does not exist, given as apiVersion and kind."""
+    api_version, kind = owner.split()
+    reference = {"apiVersion": api_version, "kind": kind, "name": "gone", "uid": "u", "controller": True}
+    document = pod("p", labels={"app": "x"})
+    return {**document, "metadata": {**document["metadata"], "ownerReferences": [reference]}}
+
+
 def stored(fixture: ClusterFixture) -> PodDisruptionBudget:
     found = fixture.store.get(PodDisruptionBudget, "default/b")
     assert found is not None
@@ -154,19 +162,41 @@ def test_a_budget_for_pods_without_a_scale_subresource_allows_no_disruptions() -
 
 
 @pytest.mark.parametrize(
-    ("status", "want"),
+    ("kind", "message"),
     [
-        pytest.param({}, 0, id="without a status: nothing is allowed"),
-        pytest.param({"disruptionsAllowed": 3, "expectedPods": 4}, 3, id="with one: it is kept"),
+        pytest.param("apps/v1 DaemonSet", "daemonsets.apps does not implement the scale subresource", id="DaemonSet"),
+        pytest.param("v1 Node", "nodes does not implement the scale subresource", id="a static pod"),
+        pytest.param("apps/v1 ReplicaSet", 'found no controllers for pod "p"', id="a missing owner"),
+        pytest.param("example.com/v1 Job", 'found no controllers for pod "p"', id="an unknown kind"),
     ],
 )
-def test_a_recorded_budget_preserves_its_status_if_pod_owners_are_missing(status: dict[str, int], want: int) -> None:
+@pytest.mark.parametrize("is_computed", [False, True])
+def test_a_budget_whose_pods_cannot_be_counted_allows_no_disruptions(
+    kind: str, message: str, is_computed: bool
+) -> None:
     fixture = ClusterFixture(nodes=1)
-    orphan = pod("p", labels={"app": "x"})
-    orphan["metadata"]["ownerReferences"] = [
-        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "gone", "uid": "u", "controller": True}
-    ]
-    fixture.apply(orphan, budget(maxUnavailable=1, status=status))
+    if is_computed:
+        fixture.apply(workload("ReplicaSet", "w", replicas=3), budget(maxUnavailable=1))
+        fixture.settle()
+        assert numbers(fixture) == (3, 2, 3, 1)
+    fixture.apply(owned(kind), budget(maxUnavailable=1))
+    fixture.settle()
+    [condition] = stored(fixture).status.conditions
+    assert (condition.status, condition.reason, condition.message) == ("False", "SyncFailed", message)
+    assert numbers(fixture) == ((3, 2, 3, 0) if is_computed else (0, 0, 0, 0))
+
+
+@pytest.mark.parametrize(
+    ("kind", "want"),
+    [
+        pytest.param("apps/v1 ReplicaSet", 3, id="a missing owner"),
+        pytest.param("example.com/v1 Job", 3, id="an unknown kind"),
+        pytest.param("batch/v1 Job", 0, id="a kind without a scale subresource"),
+    ],
+)
+def test_a_recorded_budget_preserves_its_status_if_pod_owners_are_missing(kind: str, want: int) -> None:
+    fixture = ClusterFixture(nodes=1)
+    fixture.apply(owned(kind), budget(maxUnavailable=1, status={"disruptionsAllowed": 3, "expectedPods": 4}))
     fixture.settle()
     assert stored(fixture).status.disruptions_allowed == want
 

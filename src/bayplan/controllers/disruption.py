@@ -3,8 +3,8 @@
 Preemption reads ``status.disruptionsAllowed`` when it chooses victims, so a budget without a status would forbid all
 evictions. The counts are updated event by event; a change of one pod does not recount the others.
 
-A recorded cluster may lack the owners of its pods. If a budget needs the scale of an unknown owner, its recorded status
-stays; a budget without a status allows no disruptions, as upstream does.
+If the expected number of pods can't be computed, a budget allows no disruptions, as upstream. There is one exception: a
+recorded cluster may lack the owners of its pods, so a recorded status stays until the controller has computed one.
 
 Not implemented: ``disruptedPods``, which the eviction API writes. Source: pkg/controller/disruption v1.36.3 and
 https://kubernetes.io/docs/concepts/workloads/pods/disruptions/
@@ -23,7 +23,8 @@ from bayplan.cluster.owned_pods import is_ready
 from bayplan.cluster.store import DELETED, ChangeEvent, object_key
 from bayplan.controllers.controller import Controller, ControllerTools
 from bayplan.controllers.rollout_arithmetic import scaled_value
-from bayplan.objects.kinds import kind_of
+from bayplan.controllers.writer import WARNING
+from bayplan.objects.kinds import find_kind
 from bayplan.objects.meta import Condition, LabelSelector, OwnerReference
 from bayplan.objects.pod import Pod
 from bayplan.objects.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
@@ -43,6 +44,10 @@ _MEMO_SIZE = 10_000
 
 class _UnknownScaleError(Exception):
     """The scale of a pod's controller is unknown; the text is upstream's."""
+
+
+class _MissingOwnerError(_UnknownScaleError):
+    """A pod's controller is not stored, or its kind is unknown."""
 
 
 class _State:
@@ -120,6 +125,8 @@ class DisruptionController(Controller):
     def __init__(self, tools: ControllerTools) -> None:
         super().__init__(tools)
         self._states: dict[str, _State] = {}
+        # The budgets whose status this controller has computed.
+        self._computed: dict[str, None] = {}
 
     @property
     def watches_pods(self) -> bool:
@@ -134,6 +141,7 @@ class DisruptionController(Controller):
             return self._budgets_of(item.metadata.namespace, key, item if event.type != DELETED else None)
         if event.type == DELETED:
             self._states.pop(key, None)
+            self._computed.pop(key, None)
         elif isinstance(item, PodDisruptionBudget):
             self._follow_budget(key, item)
         return (key,)
@@ -164,14 +172,20 @@ class DisruptionController(Controller):
         try:
             expected, desired = self._wanted(item, state)
         except _UnknownScaleError as problem:
-            if replace(item.status, conditions=()) == _NEVER_SYNCED:
-                condition = _condition(item, False, "SyncFailed", str(problem), now_ns)
-                self._write(item, replace(item.status, conditions=(condition,)))
+            text = f"Failed to calculate the number of expected pods: {problem}"
+            self.record(item, "CalculateExpectedPodCountFailed", text, type_=WARNING)
+            is_recorded = key not in self._computed and replace(item.status, conditions=()) != _NEVER_SYNCED
+            if not (is_recorded and isinstance(problem, _MissingOwnerError)):
+                condition = _condition(item, item.status.observed_generation, False, "SyncFailed", str(problem), now_ns)
+                self._write(item, replace(item.status, disruptions_allowed=0, conditions=(condition,)))
             return None
         except InputError as problem:
             raise InputError(f"PodDisruptionBudget {key}", wanted=problem.wanted, got=problem.got) from None
+        self._computed[key] = None
         allowed = max(state.healthy_count - desired, 0) if expected > 0 else 0
         reason = "SufficientPods" if allowed > 0 else "InsufficientPods"
+        if not state.healthy and item.metadata.generation != item.status.observed_generation:
+            self.record(item, "NoPods", "No matching pods found")
         self._write(
             item,
             replace(
@@ -181,7 +195,7 @@ class DisruptionController(Controller):
                 expected_pods=expected,
                 disruptions_allowed=allowed,
                 observed_generation=item.metadata.generation,
-                conditions=(_condition(item, allowed > 0, reason, "", now_ns),),
+                conditions=(_condition(item, item.metadata.generation, allowed > 0, reason, "", now_ns),),
             ),
         )
         return None
@@ -189,8 +203,6 @@ class DisruptionController(Controller):
     def _write(self, item: PodDisruptionBudget, status: PodDisruptionBudgetStatus) -> None:
         if status != item.status:
             self.writer.update(replace(item, status=status))
-            if status.observed_generation != item.status.observed_generation and status.expected_pods == 0:
-                self.record(item, "NoPods", "No matching pods found")
 
     def _wanted(self, item: PodDisruptionBudget, state: _State) -> tuple[int, int]:
         """Return the expected number of pods, and how many of them must be healthy."""
@@ -211,7 +223,7 @@ class DisruptionController(Controller):
         for owner in state.owners:
             found = self._scale_of(owner, namespace)
             if found is None:
-                raise _UnknownScaleError(f'found no controllers for pod "{state.pod_of(owner)}"')
+                raise _MissingOwnerError(f'found no controllers for pod "{state.pod_of(owner)}"')
             uid, replicas = found
             scales[uid] = replicas
         return sum(scales.values())
@@ -223,9 +235,11 @@ class DisruptionController(Controller):
         """
         kind = _SCALABLE.get(owner.kind)
         if kind is None:
-            row = next((kind_of(type_) for type_ in self.store.kinds() if type_.__name__ == owner.kind), None)
-            plural = f"{row.plural}.{row.group}" if row is not None else owner.kind
-            raise _UnknownScaleError(f"{plural} does not implement the scale subresource")
+            row = find_kind(owner.api_version, owner.kind)
+            if row is None:
+                return None
+            resource = f"{row.plural}.{row.group}" if row.group else row.plural
+            raise _UnknownScaleError(f"{resource} does not implement the scale subresource")
         found = self.store.get(kind, f"{namespace}/{owner.name}")
         if found is None or found.metadata.uid != owner.uid:
             return None
@@ -239,7 +253,9 @@ class DisruptionController(Controller):
         return owner.uid, 1 if replicas is None else replicas
 
 
-def _condition(item: PodDisruptionBudget, allowed: bool, reason: str, message: str, now_ns: int) -> Condition:
+def _condition(
+    item: PodDisruptionBudget, generation: int, allowed: bool, reason: str, message: str, now_ns: int
+) -> Condition:
     """Return the DisruptionAllowed condition of a budget; the transition time only changes together with the status."""
     status = "True" if allowed else "False"
     since = format_time(now_ns)
@@ -251,6 +267,6 @@ def _condition(item: PodDisruptionBudget, allowed: bool, reason: str, message: s
         status=status,
         reason=reason,
         message=message,
-        observed_generation=item.metadata.generation,
+        observed_generation=generation,
         last_transition_time=since,
     )

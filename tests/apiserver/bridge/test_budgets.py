@@ -1,0 +1,38 @@
+"""PodDisruptionBudgets of a server: events, and evictions that depend on the status."""
+
+from __future__ import annotations
+
+from tests.apiserver.bridge.bridge_fixture import API, APPS, BATCH, BridgeFixture, job, template, workload
+
+PODS = f"{API}/namespaces/default/pods"
+BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+BUDGET = {"metadata": {"name": "b"}, "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "x"}}}}
+
+
+def test_evictions_are_refused_if_the_expected_number_of_pods_is_unknown() -> None:
+    fixture = BridgeFixture(nodes=2)
+    fixture.post(f"{APPS}/replicasets", workload("ReplicaSet", "web", {"replicas": 4}))
+    fixture.post(BUDGETS, BUDGET)
+    fixture.run()
+    assert fixture.get(f"{BUDGETS}/b").at("status.disruptionsAllowed") == 1
+    first = fixture.names("pods")[0]
+    fixture.post(f"{BATCH}/jobs", job("calc"))
+    fixture.run()
+    problem = "jobs.batch does not implement the scale subresource"
+    text = f"Failed to calculate the number of expected pods: {problem}"
+    assert fixture.reported("PodDisruptionBudget") == [f"CalculateExpectedPodCountFailed: {text}"]
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": first}}
+    assert fixture.post(f"{PODS}/{first}/eviction", eviction).status == 429
+
+
+def test_only_a_budget_without_pods_reports_that_it_has_none() -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(PODS, template(name="plain"))
+    fixture.post(BUDGETS, BUDGET)
+    fixture.run()
+    assert fixture.reported("PodDisruptionBudget") == []
+    fixture.delete(f"{PODS}/plain")
+    fixture.run(60)
+    fixture.patch(f"{BUDGETS}/b", {"spec": {"maxUnavailable": 2}})
+    fixture.run()
+    assert fixture.reported("PodDisruptionBudget") == ["NoPods: No matching pods found"]
