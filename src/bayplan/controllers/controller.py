@@ -38,6 +38,22 @@ class ControllerTools(msgspec.Struct, frozen=True):
     burst: int = UNLIMITED
 
 
+class Refused(msgspec.Struct, frozen=True):
+    """The outcome of a reconcile that wrote the status, but could not create or delete all pods.
+
+    Attributes:
+        problem: why the API refused the write.
+        again_ns: the time (ns) at which to reconcile again even if nothing changes, or None.
+    """
+
+    problem: InputError
+    again_ns: int | None = None
+
+
+Outcome = int | None | Refused
+"""The outcome of a reconcile: the time (ns) of the next one, None, or `Refused`."""
+
+
 class Controller(ABC):
     """One control loop.
 
@@ -69,7 +85,7 @@ class Controller(ABC):
         return False
 
     @abstractmethod
-    def reconcile(self, key: str, now_ns: int) -> int | None:
+    def reconcile(self, key: str, now_ns: int) -> Outcome:
         """Move one object a step closer to its spec.
 
         Args:
@@ -77,11 +93,12 @@ class Controller(ABC):
             now_ns: the current time.
 
         Returns:
-            The time (ns) at which to call this again even if nothing changes, or None.
+            The time (ns) at which to call this again even if nothing changes, or None. `Refused` if a pod was refused,
+            for example because a priority class does not exist. The manager then calls again when a priority class, a
+            quota or the object changes.
 
         Raises:
-            InputError: the object requires something that does not exist, such as a priority class. The manager calls
-                again when a priority class or the object changes.
+            InputError: a write was refused, and nothing more was done.
         """
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:

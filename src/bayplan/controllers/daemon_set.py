@@ -8,15 +8,17 @@ pods that an update replaces next. Source: pkg/controller/daemon v1.36.3.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 
 from msgspec.structs import replace
 
 from bayplan.base.durations import SECOND_NS
+from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import parse_time_ns
 from bayplan.cluster.owned_pods import condition_time, is_finished, is_ready
 from bayplan.cluster.store import DELETED, MODIFIED, ChangeEvent, object_key
 from bayplan.controllers.availability import is_available
-from bayplan.controllers.controller import Controller, ControllerTools
+from bayplan.controllers.controller import Controller, ControllerTools, Outcome, Refused
 from bayplan.controllers.daemon_nodes import daemon_template, pinned_spec
 from bayplan.controllers.daemon_rollout import rollout_of
 from bayplan.controllers.daemon_set_state import DaemonSetState, NodeTally
@@ -87,7 +89,7 @@ class DaemonSetController(Controller):
             state = self._states[uid] = DaemonSetState()
         return state
 
-    def reconcile(self, key: str, now_ns: int) -> int | None:
+    def reconcile(self, key: str, now_ns: int) -> Outcome:
         """Create and delete pods on the nodes that changed, continue a rolling update, then write the status."""
         item = self.store.get(DaemonSet, key)
         if item is None:
@@ -103,22 +105,47 @@ class DaemonSetController(Controller):
         if not state.is_halfway:
             state.dirty.update(state.waiting)
             state.dirty.update(state.retry)
+            state.dirty.update(islice(state.refused.items(), 1))
             state.retry.clear()
+            state.problem = state.again_ns = None
+        busy = self._check_nodes(item, state, revision, now_ns)
+        if not (busy or state.problem) and _rolls(item) and _is_outdated(state, revision):
+            try:
+                if self._roll(item, state, revision, now_ns):
+                    state.again_ns = now_ns
+            except InputError as problem:
+                state.problem = problem
+        self._write_status(item, state)
+        if state.is_halfway:
+            return now_ns
+        if state.problem is not None:
+            return Refused(state.problem, state.again_ns)
+        if state.refused:
+            # The first of them has its pod now, so the others are tried again, too.
+            state.dirty.update(state.refused)
+            return now_ns
+        return state.again_ns
+
+    def _check_nodes(self, item: DaemonSet, state: DaemonSetState, revision: Revision, now_ns: int) -> bool:
+        """Create and delete pods on up to `burst` dirty nodes; return whether it did, or whether dirty nodes are left.
+
+        After the first refused creation, no further pods are created in this pass, but all nodes are counted.
+        """
         dirty = list(state.dirty)[: self.burst]
-        for name in dirty:
-            del state.dirty[name]
-        state.is_halfway = busy = bool(state.dirty)
-        again_ns = now_ns if busy else None
+        state.is_halfway = busy = len(state.dirty) > len(dirty)
         for name in dirty:
             node = self.store.nodes.get(name)
-            acted, alarm_ns = self._manage(item, state, revision, name, node, now_ns)
-            busy = busy or acted
-            again_ns = _earlier(again_ns, alarm_ns)
-            again_ns = _earlier(again_ns, self._count(item, state, revision, name, node, now_ns))
-        if not busy and _rolls(item) and _is_outdated(state, revision) and self._roll(item, state, revision, now_ns):
-            again_ns = now_ns
-        self._write_status(item, state)
-        return again_ns
+            try:
+                acted, alarm_ns = self._manage(item, state, revision, name, node, now_ns)
+                busy = busy or acted
+                state.again_ns = _earlier(state.again_ns, alarm_ns)
+                state.refused.pop(name, None)
+            except InputError as problem:
+                state.problem = problem
+                state.refused[name] = None
+            state.again_ns = _earlier(state.again_ns, self._count(item, state, revision, name, node, now_ns))
+            del state.dirty[name]
+        return busy
 
     def _forget_deleted(self) -> None:
         stored = {item.metadata.uid for item in self.store.all(DaemonSet)}
@@ -197,6 +224,8 @@ class DaemonSetController(Controller):
         return surplus
 
     def _create(self, item: DaemonSet, state: DaemonSetState, revision: Revision, name: str, now_ns: int) -> None:
+        if state.problem is not None:
+            raise state.problem
         prepared = self._prepared(item, state, revision)
         self.create_pod(item, prepared, now_ns, spec=pinned_spec(prepared.spec, name))
 

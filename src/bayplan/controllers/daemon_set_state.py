@@ -10,6 +10,7 @@ from collections import Counter
 
 import msgspec
 
+from bayplan.base.errors import InputError
 from bayplan.cluster.store import ChangeEvent, object_key
 from bayplan.controllers.daemon_nodes import Eligibility, NodeEligibility, target_node
 from bayplan.controllers.pod_factory import PreparedTemplate
@@ -39,7 +40,10 @@ class DaemonSetState:
     Attributes:
         history: the revisions of the pod template.
         dirty: the names of nodes to check, in the order in which they became dirty.
-        is_halfway: whether the last reconcile left dirty nodes for the next reconcile.
+        refused: the names of nodes that lack a pod because its creation was refused, or not tried after a refusal.
+        is_halfway: whether the last reconcile left dirty nodes for the next reconcile, which continues its pass.
+        problem: the last refusal in the present pass over the dirty nodes, or None.
+        again_ns: the time (ns) of the next check that the nodes of the present pass require, or None.
         pods: the keys of the set's pods, by node name (`target_node`).
         by_hash: the number of pods that are not being deleted, by revision hash.
         waiting: the names of nodes with a pod that is ready but not yet available.
@@ -52,7 +56,10 @@ class DaemonSetState:
     def __init__(self) -> None:
         self.history = RevisionHistory()
         self.dirty: dict[str, None] = {}
+        self.refused: dict[str, None] = {}
         self.is_halfway = False
+        self.problem: InputError | None = None
+        self.again_ns: int | None = None
         self.pods: dict[str, dict[str, None]] = {}
         self.by_hash: Counter[str] = Counter()
         self.waiting: dict[str, None] = {}

@@ -17,7 +17,7 @@ from bayplan.base.errors import InputError, InvariantError
 from bayplan.cluster.admission import PodAdmission
 from bayplan.cluster.store import DELETED, MODIFIED, ChangeEvent, Kind, ObjectStore
 from bayplan.cluster.timers import Timers
-from bayplan.controllers.controller import Controller, ControllerTools
+from bayplan.controllers.controller import Controller, ControllerTools, Refused
 from bayplan.controllers.cron_job import CronJobController
 from bayplan.controllers.daemon_set import DaemonSetController
 from bayplan.controllers.deployment import DeploymentController
@@ -264,10 +264,14 @@ class ControllerManager:
     def _reconcile(self, work: _Work, now_ns: int) -> None:
         controller, key = work
         again_ns = controller.reconcile(key, now_ns)
-        self._waits.pop(work, None)
-        if work in self._failed:
-            del self._failed[work]
-            self.failures.pop(f"{controller.kind.__name__} {key}", None)
+        if isinstance(again_ns, Refused):
+            self._note_failure(work, again_ns.problem, now_ns)
+            again_ns = again_ns.again_ns
+        else:
+            self._waits.pop(work, None)
+            if work in self._failed:
+                del self._failed[work]
+                self.failures.pop(f"{controller.kind.__name__} {key}", None)
         if again_ns is not None:
             known = self._alarms.get(work)
             if known is None or again_ns < known:
