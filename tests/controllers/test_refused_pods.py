@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from bayplan.objects.node import Node
 from bayplan.objects.policy import ResourceQuota
-from bayplan.objects.workloads import DaemonSet, DaemonSetStatus
+from bayplan.objects.workloads import (
+    DaemonSet,
+    DaemonSetStatus,
+    Deployment,
+    Job,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
 from tests.apiserver.bridge.bridge_fixture import API, APPS, BridgeFixture
 from tests.apiserver.bridge.bridge_fixture import workload as document
-from tests.cluster.cluster_fixture import ClusterFixture, node, template, workload
+from tests.cluster.cluster_fixture import ClusterFixture, job, node, template, workload
 
 PRIORITY_CLASS = {
     "apiVersion": "scheduling.k8s.io/v1",
@@ -78,6 +88,34 @@ def test_a_daemon_set_creates_pods_once_their_priority_class_exists() -> None:
     fixture.apply(PRIORITY_CLASS)
     fixture.settle()
     assert [each.spec.priority for each in fixture.pods()] == [1000, 1000, 1000]
+
+
+@pytest.mark.parametrize("kind", [ReplicaSet, ReplicationController, StatefulSet, Deployment])
+def test_the_status_of_a_workload_is_current_while_pods_are_refused(
+    kind: type[ReplicaSet | ReplicationController | StatefulSet | Deployment],
+) -> None:
+    fixture = ClusterFixture(nodes=1)
+    fixture.apply(quota(1), workload(kind.__name__, "w", minReadySeconds=10, replicas=3))
+    seen = []
+    for seconds in (5, 60):
+        fixture.run_until(seconds)
+        found = fixture.store.get(kind, "default/w")
+        assert found is not None
+        seen.append((found.status.observed_generation, found.status.ready_replicas, found.status.available_replicas))
+    assert seen == [(1, 1, 0), (1, 1, 1)]
+    assert len(fixture.cluster.failures()) == 1
+
+
+def test_a_job_counts_ended_pods_once_while_others_are_refused() -> None:
+    fixture = ClusterFixture(nodes=1)
+    fixture.apply(job("calc", run_time="10s", exit_code=1, parallelism=3, completions=3, backoffLimit=9), quota(2))
+    seen = []
+    for seconds in (5, 15, 25, 200):
+        fixture.run_until(seconds)
+        found = fixture.store.get(Job, "default/calc")
+        assert found is not None
+        seen.append((found.status.active, found.status.failed))
+    assert seen == [(2, 0), (0, 2), (0, 2), (0, 6)]
 
 
 def test_a_large_daemon_set_of_a_server_counts_all_nodes_and_creates_pods_when_the_quota_is_gone() -> None:

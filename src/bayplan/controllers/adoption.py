@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from bayplan.cluster.owned_pods import is_active
 from bayplan.cluster.source_copies import is_copy
 from bayplan.cluster.store import ChangeEvent
-from bayplan.controllers.controller import Controller, ControllerTools, Enqueue
+from bayplan.controllers.controller import Controller, ControllerTools, Enqueue, Outcome
 from bayplan.controllers.deployment import DeploymentController
 from bayplan.controllers.pod_factory import controller_reference
 from bayplan.controllers.replica_set import ReplicaSetController
@@ -229,7 +229,7 @@ class AdoptingReplicaSets(ReplicaSetController):
         self._met = SeenObjects()
         ownership.replica_sets = self
 
-    def reconcile(self, key: str, now_ns: int) -> int | None:
+    def reconcile(self, key: str, now_ns: int) -> Outcome:
         """Adopt, then create or delete pods; see `ReplicaSetController.reconcile`."""
         item = self.store.get(ReplicaSet, key)
         if item is None:

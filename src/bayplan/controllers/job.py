@@ -18,7 +18,7 @@ from bayplan.base.go_text.times import format_time, parse_time_ns
 from bayplan.cluster.naming import indexed_pod_name_prefix
 from bayplan.cluster.owned_pods import JOB_TRACKING_FINALIZER, is_active
 from bayplan.cluster.store import ChangeEvent, object_key
-from bayplan.controllers.controller import Controller, ControllerTools
+from bayplan.controllers.controller import Controller, ControllerTools, Outcome, Refused
 from bayplan.controllers.job_indexes import INDEX_ANNOTATION, PendingIndexes, completion_index
 from bayplan.controllers.job_status import (
     COMPLETE,
@@ -85,7 +85,7 @@ class JobController(Controller):
             if job is None or job.metadata.uid != controller.uid:
                 self._orphans.setdefault(key, {})[object_key(pod.metadata)] = None
 
-    def reconcile(self, key: str, now_ns: int) -> int | None:
+    def reconcile(self, key: str, now_ns: int) -> Outcome:
         """Count ended pods, decide whether the Job is finished, create or delete pods, write the status."""
         self._release_orphans(key)
         job = self.store.get(Job, key)
@@ -101,7 +101,7 @@ class JobController(Controller):
         run.reconcile()
         if run.finished:
             return self.reconcile(key, now_ns)
-        return run.again_ns
+        return run.again_ns if run.problem is None else Refused(run.problem, run.again_ns)
 
     def _state(self, job: Job) -> _State:
         state = self._states.get(job.metadata.uid)
@@ -166,6 +166,7 @@ class _Run:
         self._status = job.status
         self._conditions = job.status.conditions
         self.finished = False
+        self.problem: InputError | None = None
         self.again_ns: int | None = None
 
     def reconcile(self) -> None:
@@ -182,7 +183,10 @@ class _Run:
         if end is not None:
             released += self._kill_active(end)
         elif job.metadata.deletion_timestamp is None:
-            self._manage(suspended)
+            try:
+                self._manage(suspended)
+            except InputError as refusal:
+                self.problem = refusal
             if self._is_complete():
                 text = "Reached expected number of succeeded pods"
                 end = self._condition(SUCCESS_CRITERIA_MET, "CompletionsReached", text)
@@ -332,15 +336,14 @@ class _Run:
             if self._now_ns < end_ns:
                 self._requeue_at(end_ns)
                 return
-        if missing > self._burst:
-            missing = self._burst
-            self._requeue_at(self._now_ns)
         if self._indexed:
-            self._create_indexed(missing)
+            self._create_indexed(min(missing, self._burst))
         else:
             prepared = self._prepared()
-            for _ in range(missing):
+            for _ in range(min(missing, self._burst)):
                 self._controller.create_pod(self._job, prepared, self._now_ns)
+        if missing > self._burst:
+            self._requeue_at(self._now_ns)
 
     def _wanted(self, active: int) -> int:
         """Return the number of pods that should be active."""

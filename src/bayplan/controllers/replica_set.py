@@ -11,9 +11,10 @@ from typing import Generic, TypeVar
 
 from msgspec.structs import replace
 
+from bayplan.base.errors import InputError
 from bayplan.cluster.owned_pods import OwnedPods
 from bayplan.controllers.availability import count_available
-from bayplan.controllers.controller import Controller
+from bayplan.controllers.controller import Controller, Outcome, Refused
 from bayplan.controllers.pod_ranking import rank_for_deletion
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
@@ -41,7 +42,7 @@ class ReplicaController(Controller, Generic[R]):
         """Return the pods that count per node when pods are ranked for deletion."""
         return list(owned)
 
-    def reconcile(self, key: str, now_ns: int) -> int | None:
+    def reconcile(self, key: str, now_ns: int) -> Outcome:
         """Create or delete pods until their number matches the request, then write the status."""
         item = self.find(key)
         if item is None:
@@ -53,18 +54,26 @@ class ReplicaController(Controller, Generic[R]):
         active, terminating = len(owned.active), len(owned.terminating)
         available, soonest = count_available(owned, min_ready_seconds, now_ns)
         ready = len(owned.ready)
+        problem: InputError | None = None
         if item.metadata.deletion_timestamp is None:
-            if active < replicas:
-                prepared = self.pods.prepare(item, template)
-                for _ in range(min(replicas - active, self.burst)):
-                    self.create_pod(item, prepared, now_ns)
-            elif active > replicas:
-                for pod in self._surplus(item, owned, active - replicas, now_ns)[: self.burst]:
-                    self.delete_pod(item, pod, now_ns)
-            if abs(active - replicas) > self.burst:
-                soonest = now_ns
+            try:
+                self._manage(item, owned, replicas, template, now_ns)
+                if abs(active - replicas) > self.burst:
+                    soonest = now_ns
+            except InputError as refusal:
+                problem = refusal
         self.write_status(item, active, ready, available, terminating)
-        return soonest
+        return soonest if problem is None else Refused(problem, soonest)
+
+    def _manage(self, item: R, owned: OwnedPods, replicas: int, template: PodTemplateSpec, now_ns: int) -> None:
+        active = len(owned.active)
+        if active < replicas:
+            prepared = self.pods.prepare(item, template)
+            for _ in range(min(replicas - active, self.burst)):
+                self.create_pod(item, prepared, now_ns)
+        elif active > replicas:
+            for pod in self._surplus(item, owned, active - replicas, now_ns)[: self.burst]:
+                self.delete_pod(item, pod, now_ns)
 
     def _surplus(self, item: R, owned: OwnedPods, count: int, now_ns: int) -> list[Pod]:
         pods = list(owned.active.values())

@@ -17,12 +17,13 @@ from collections import Counter
 from msgspec.structs import replace
 
 from bayplan.base.durations import SECOND_NS
+from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import parse_time_ns
 from bayplan.cluster.naming import revision_name
 from bayplan.cluster.owned_pods import OwnedPods, condition_time, is_finished, is_ready
 from bayplan.cluster.store import ChangeEvent
 from bayplan.controllers.availability import count_available, is_available
-from bayplan.controllers.controller import Controller, ControllerTools
+from bayplan.controllers.controller import Controller, ControllerTools, Outcome, Refused
 from bayplan.controllers.pod_factory import PreparedTemplate, controller_reference
 from bayplan.controllers.revisions import (
     REVISION_LABEL,
@@ -82,7 +83,7 @@ class StatefulSetController(Controller):
                 state.by_revision[pod.metadata.labels.get(REVISION_LABEL, "")] += step
             state.healthy_below = min(state.healthy_below, max(ordinal_of(pod.metadata.name), 0))
 
-    def reconcile(self, key: str, now_ns: int) -> int | None:
+    def reconcile(self, key: str, now_ns: int) -> Outcome:
         """Take the steps that the pod management policy allows, then write the status."""
         item = self.store.get(StatefulSet, key)
         if item is None:
@@ -92,10 +93,14 @@ class StatefulSetController(Controller):
         update = self._revision(item, state)
         current = state.history.find(hash_in(item.status.current_revision)) or update
         run = _Run(self, item, state, current, update, now_ns)
+        problem: InputError | None = None
         if item.metadata.deletion_timestamp is None:
-            run.step()
+            try:
+                run.step()
+            except InputError as refusal:
+                problem = refusal
         self._write_status(item, state, current, update, now_ns)
-        return run.again_ns
+        return run.again_ns if problem is None else Refused(problem, run.again_ns)
 
     def _forget_deleted(self) -> None:
         """Drop the cached state of sets that no longer exist and have no pods."""
