@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from bayplan.cluster.owned_pods import is_active
 from bayplan.cluster.source_copies import is_copy
 from bayplan.cluster.store import ChangeEvent
-from bayplan.controllers.controller import Controller, ControllerTools, Enqueue, Outcome
+from bayplan.controllers.controller import Controller, ControllerTools, Outcome
 from bayplan.controllers.deployment import DeploymentController
 from bayplan.controllers.pod_factory import controller_reference
 from bayplan.controllers.replica_set import ReplicaSetController
@@ -113,22 +113,18 @@ class PodOwnership(Controller):
 
     Args:
         tools: see `ControllerTools`.
-        enqueue: the function that queues a reconcile.
 
     Attributes:
         orphans: the keys of the pods without a controller, by namespace.
-        replica_sets: the ReplicaSet controller, which must reconcile a ReplicaSet when one of its pods is released.
     """
 
     kind = Pod
     watches = (ReplicaSet,)
 
-    def __init__(self, tools: ControllerTools, enqueue: Enqueue) -> None:
+    def __init__(self, tools: ControllerTools) -> None:
         super().__init__(tools)
         self._selectors = _Selectors()
-        self._enqueue = enqueue
         self.orphans: dict[str, dict[str, None]] = {}
-        self.replica_sets: Controller | None = None
         self._by_namespace: dict[str, dict[str, None]] = {}
         # Labels that no ReplicaSet of the namespace selects, and `_changes` of the namespace when that was determined.
         self._unclaimed: dict[tuple[str, int], tuple[dict[str, str], int]] = {}
@@ -181,12 +177,12 @@ class PodOwnership(Controller):
         if pod is None or pod.metadata.deletion_timestamp is not None:
             return None
         if pod.metadata.controller() is not None:
-            self._release(pod, now_ns)
+            self._release(pod)
         elif is_active(pod):
             self._find_owner(pod)
         return None
 
-    def _release(self, pod: Pod, now_ns: int) -> None:
+    def _release(self, pod: Pod) -> None:
         """Release a pod from a ReplicaSet that no longer selects it."""
         controller = pod.metadata.controller()
         if controller is None or controller.kind != ReplicaSet.__name__:
@@ -196,8 +192,6 @@ class PodOwnership(Controller):
             return
         left = tuple(each for each in pod.metadata.owner_references if each.uid != controller.uid)
         self.writer.update(replace(pod, metadata=replace(pod.metadata, owner_references=left)))
-        if self.replica_sets is not None:
-            self._enqueue(self.replica_sets, owner.key, now_ns)
 
     def _find_owner(self, pod: Pod) -> None:
         metadata = pod.metadata
@@ -227,7 +221,6 @@ class AdoptingReplicaSets(ReplicaSetController):
         self._selectors = _Selectors()
         self._ownership = ownership
         self._met = SeenObjects()
-        ownership.replica_sets = self
 
     def reconcile(self, key: str, now_ns: int) -> Outcome:
         """Adopt, then create or delete pods; see `ReplicaSetController.reconcile`."""

@@ -148,6 +148,7 @@ class Controller(ABC):
     def pod_changed(self, key: str, event: ChangeEvent) -> None:
         """Record an event of a pod that the object with this key controls.
 
-        The manager reconciles that object afterwards.
+        A pod that the object no longer controls is reported as deleted, a pod that it adopted as added. The manager
+        reconciles the object afterwards.
         """
         raise AssertionError(f"{type(self).__name__} follows pods, but has no pod_changed()")

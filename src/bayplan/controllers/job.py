@@ -69,7 +69,7 @@ class JobController(Controller):
         self._orphans: dict[str, dict[str, None]] = {}
 
     def pod_changed(self, key: str, event: ChangeEvent) -> None:
-        """Track which indexes have active pods, and which pods still have the finalizer of a deleted Job."""
+        """Track which indexes have active pods, and which pods still have the finalizer but no Job."""
         pod = event.object
         controller = pod.metadata.controller()
         if controller is None or not isinstance(pod, Pod):
@@ -80,9 +80,9 @@ class JobController(Controller):
             now = isinstance(event.new, Pod) and is_active(event.new)
             if was != now and (index := completion_index(pod)) >= 0:
                 (state.indexes.start if now else state.indexes.stop)(index)
-        if event.new is not None and JOB_TRACKING_FINALIZER in pod.metadata.finalizers:
+        if JOB_TRACKING_FINALIZER in pod.metadata.finalizers:
             job = self.store.get(Job, key)
-            if job is None or job.metadata.uid != controller.uid:
+            if event.new is None or job is None or job.metadata.uid != controller.uid:
                 self._orphans.setdefault(key, {})[object_key(pod.metadata)] = None
 
     def reconcile(self, key: str, now_ns: int) -> Outcome:
@@ -115,7 +115,7 @@ class JobController(Controller):
     def _release_orphans(self, key: str) -> None:
         for pod_key in self._orphans.pop(key, ()):
             pod = self.store.pods.get(pod_key)
-            if pod is not None and pod.metadata.deletion_timestamp is not None:
+            if pod is not None and (pod.metadata.deletion_timestamp is not None or pod.metadata.controller() is None):
                 self.writer.drop_finalizer(pod, JOB_TRACKING_FINALIZER)
 
     def _forget_deleted(self) -> None:

@@ -20,7 +20,8 @@ cdef class ControllerManager:
     cdef void _observe_journal(self) except *
     cdef void _observe_pod(self, object event, Pod pod) except *
     cdef void _observe(self, object event) except *
-    cdef void _notify_owners(self, object event, object item) except *
+    cdef void _notify_owners(self, object event) except *
+    cdef void _notify_owner(self, object event, object owner) except *
     cdef void _notify_watchers(self, object event, object watchers) except *
     cdef void _add(self, tuple work) except *
     cpdef object next_wakeup(self)

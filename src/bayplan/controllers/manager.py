@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from bayplan.base.durations import MILLISECOND_NS, SECOND_NS
 from bayplan.base.errors import InputError, InvariantError
 from bayplan.cluster.admission import PodAdmission
-from bayplan.cluster.store import DELETED, MODIFIED, ChangeEvent, Kind, ObjectStore
+from bayplan.cluster.store import ADDED, DELETED, MODIFIED, ChangeEvent, Kind, ObjectStore
 from bayplan.cluster.timers import Timers
 from bayplan.controllers.controller import Controller, ControllerTools, Refused
 from bayplan.controllers.cron_job import CronJobController
@@ -27,7 +27,7 @@ from bayplan.controllers.pod_gc import PodGarbageCollector
 from bayplan.controllers.replica_set import ReplicaSetController, ReplicationControllerController
 from bayplan.controllers.stateful_set import StatefulSetController
 from bayplan.controllers.writer import AwaitsAnswers
-from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.meta import OwnerReference
 from bayplan.objects.pod import Pod
 from bayplan.objects.policy import LimitRange, PriorityClass, ResourceQuota
 
@@ -137,8 +137,9 @@ class ControllerManager:
                 self._add((self._pod_gc, node_name))
             elif node_name in self._node_lifecycle.evicting:
                 self._add((self._node_lifecycle, node_name))
-        if pod.metadata.owner_references:
-            self._notify_owners(event, pod)
+        old = event.old
+        if pod.metadata.owner_references or (isinstance(old, Pod) and old.metadata.owner_references):
+            self._notify_owners(event)
         if self._pod_watchers:
             self._notify_watchers(event, self._pod_watchers)
 
@@ -151,8 +152,7 @@ class ControllerManager:
         own = self._by_kind.get(kind)
         if own is not None and _needs_reconcile(event):
             self._add((own, item.key))
-        if item.metadata.owner_references:
-            self._notify_owners(event, item)
+        self._notify_owners(event)
         if kind is PriorityClass or kind is LimitRange or kind is ResourceQuota:
             self._admission.forget()
             for work in self._failed:
@@ -168,15 +168,31 @@ class ControllerManager:
         if event.type == DELETED or item.metadata.finalizers:
             self._notify_watchers(event, (self._garbage_collector,))
 
-    def _notify_owners(self, event: ChangeEvent, item: KubernetesObject) -> None:
-        metadata = item.metadata
-        for owner in metadata.owner_references:
-            if owner.controller and owner.kind in self._by_owner:
-                controller = self._by_owner[owner.kind]
-                key = f"{metadata.namespace}/{owner.name}"
-                if controller.follows_pods and event.kind is Pod:
-                    controller.pod_changed(key, event)
-                self._add((controller, key))
+    def _notify_owners(self, event: ChangeEvent) -> None:
+        """Notify the controlling owners; to an owner that lost or got the object, it was deleted or added."""
+        old, new = event.old, event.new
+        before = () if old is None else old.metadata.owner_references
+        after = () if new is None else new.metadata.owner_references
+        if old is None or new is None or before is after or before == after:
+            for owner in after or before:
+                self._notify_owner(event, owner)
+            return
+        known, wanted = ({owner.uid for owner in owners if owner.controller} for owners in (before, after))
+        left = ChangeEvent(DELETED, event.kind, old, None, event.resource_version)
+        joined = ChangeEvent(ADDED, event.kind, None, new, event.resource_version)
+        for owner in before:
+            if owner.uid not in wanted:
+                self._notify_owner(left, owner)
+        for owner in after:
+            self._notify_owner(event if owner.uid in known else joined, owner)
+
+    def _notify_owner(self, event: ChangeEvent, owner: OwnerReference) -> None:
+        if owner.controller and owner.kind in self._by_owner:
+            controller = self._by_owner[owner.kind]
+            key = f"{event.object.metadata.namespace}/{owner.name}"
+            if controller.follows_pods and event.kind is Pod:
+                controller.pod_changed(key, event)
+            self._add((controller, key))
 
     def _notify_watchers(self, event: ChangeEvent, watchers: Iterable[Controller]) -> None:
         for watcher in watchers:

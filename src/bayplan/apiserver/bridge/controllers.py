@@ -108,7 +108,7 @@ def make_controllers(
 
     documents = backend.store
     collector = DocumentGarbageCollector(tools, documents, writer, enqueue)
-    ownership = PodOwnership(tools, enqueue)
+    ownership = PodOwnership(tools)
     restored = partial(stored_revisions, documents)
     own: dict[Kind, Controller] = {
         Deployment: AdoptingDeployments(tools),

@@ -1,0 +1,85 @@
+"""Objects whose owner changes: both owners are reconciled."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.controllers.job_indexes import completion_index
+from tests.apiserver.bridge.bridge_fixture import API, APPS, BATCH, BridgeFixture, job, workload
+from tests.apiserver.client import Document
+
+PODS = f"{API}/namespaces/default/pods"
+RELEASE: Document = {"metadata": {"labels": {"app": "debug"}, "ownerReferences": None}}
+SETS = {
+    "ReplicaSet": ("replicasets", workload("ReplicaSet", "web", {"replicas": 2}), "status.replicas"),
+    "DaemonSet": ("daemonsets", workload("DaemonSet", "web"), "status.numberReady"),
+}
+
+
+def owned(fixture: BridgeFixture) -> list[str]:
+    """Return the names of the pods that have an owner."""
+    return [each.metadata.name for each in fixture.bridge.store.pods.values() if each.metadata.owner_references]
+
+
+@pytest.mark.parametrize("kind", ["ReplicaSet", "DaemonSet"])
+def test_a_pod_that_loses_its_owner_is_replaced(kind: str) -> None:
+    fixture = BridgeFixture(nodes=2)
+    table, document, count = SETS[kind]
+    fixture.post(f"{APPS}/{table}", document)
+    fixture.run()
+    first = fixture.names("pods")[0]
+    fixture.patch(f"{PODS}/{first}", RELEASE)
+    fixture.run()
+    assert first in fixture.names("pods")
+    assert (first in owned(fixture), len(owned(fixture))) == (False, 2)
+    assert fixture.get(f"{APPS}/{table}/web").at(count) == 2
+
+
+def test_a_set_no_longer_counts_a_pod_that_lost_its_owner() -> None:
+    fixture = BridgeFixture(nodes=2)
+    fixture.post(f"{APPS}/statefulsets", workload("StatefulSet", "db", {"replicas": 2}))
+    fixture.run()
+    fixture.patch(f"{PODS}/db-1", RELEASE)
+    fixture.run()
+    status = fixture.get(f"{APPS}/statefulsets/db")
+    assert [status.at(f"status.{field}") for field in ("replicas", "updatedReplicas")] == [1, 1]
+    fixture.delete(f"{PODS}/db-1")
+    fixture.run(60)
+    status = fixture.get(f"{APPS}/statefulsets/db")
+    assert [status.at(f"status.{field}") for field in ("replicas", "updatedReplicas")] == [2, 2]
+
+
+def test_a_job_replaces_a_pod_that_loses_its_owner_and_removes_its_finalizer() -> None:
+    fixture = BridgeFixture(nodes=2)
+    spec: Document = {"parallelism": 2, "completions": 2, "completionMode": "Indexed"}
+    fixture.post(f"{BATCH}/jobs", job("calc", "100s", spec))
+    fixture.run(10)
+    first = fixture.names("pods")[0]
+    wanted = completion_index(fixture.bridge.store.pods[f"default/{first}"])
+    fixture.patch(f"{PODS}/{first}", {"metadata": {"ownerReferences": None}})
+    fixture.run(10)
+    assert fixture.get(f"{PODS}/{first}").at("metadata.finalizers") is None
+    [replacement] = [name for name in owned(fixture) if name.startswith(f"calc-{wanted}-")]
+    assert replacement != first
+    fixture.run(200)
+    assert fixture.get(f"{BATCH}/jobs/calc").at("status.completedIndexes") == "0,1"
+    fixture.delete(f"{PODS}/{first}")
+    fixture.run(60)
+    assert first not in fixture.names("pods")
+
+
+def test_a_pod_that_moves_to_another_set_is_counted_there() -> None:
+    fixture = BridgeFixture(nodes=1)
+    for name in ("one", "two"):
+        labels = {"app": name}
+        spec: Document = {"selector": {"matchLabels": labels}, "updateStrategy": {"type": "OnDelete"}}
+        fixture.post(f"{APPS}/daemonsets", workload("DaemonSet", name, spec, labels=labels))
+    fixture.run()
+    first, second = fixture.names("pods")
+    owners = fixture.get(f"{PODS}/{second}").at("metadata.ownerReferences")
+    fixture.patch(f"{PODS}/{first}", {"metadata": {"ownerReferences": owners}})
+    fixture.run(60)
+    # The second set has a surplus pod and deletes one of the two; the first set replaces its pod.
+    assert len(owned(fixture)) == 2
+    for name in ("one", "two"):
+        assert fixture.get(f"{APPS}/daemonsets/{name}").at("status.numberReady") == 1
