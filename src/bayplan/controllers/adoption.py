@@ -4,12 +4,17 @@ In the virtual cluster the owner reference alone decides ownership. On a server,
 taken out of its ReplicaSet for debugging keeps running on its own, and a Deployment that is recreated adopts the
 orphans of the old Deployment.
 
+A Deployment or ReplicaSet must not replace an object that it is about to adopt. So it first handles all pending changes of
+ownership (`Ownership.settle`), as upstream claims objects at the start of each reconcile.
+
 Source: pkg/controller/controller_ref_manager.go v1.36.3.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
+from typing import ClassVar
 
 from msgspec.structs import replace
 
@@ -20,7 +25,7 @@ from bayplan.controllers.controller import Controller, ControllerTools, Outcome
 from bayplan.controllers.deployment import DeploymentController
 from bayplan.controllers.pod_factory import controller_reference
 from bayplan.controllers.replica_set import ReplicaSetController
-from bayplan.controllers.writer import Writer
+from bayplan.controllers.writer import Writer, WriteRejected
 from bayplan.objects.meta import KubernetesObject, LabelSelector
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import NOTHING, Selector, SelectorError, compile_label_selector
@@ -82,82 +87,63 @@ def _adopt(writer: Writer, owner: KubernetesObject, item: KubernetesObject) -> N
     writer.update(replace(item, metadata=replace(item.metadata, owner_references=owners)))
 
 
-def _is_orphan(item: KubernetesObject, namespace: str) -> bool:
-    metadata = item.metadata
-    return metadata.namespace == namespace and metadata.deletion_timestamp is None and metadata.controller() is None
+def _is_orphan(item: KubernetesObject) -> bool:
+    """Return whether an object may be adopted: it has no controller, is not being deleted, no finished pod and no copy."""
+    if item.metadata.deletion_timestamp is not None or item.metadata.controller() is not None:
+        return False
+    return is_active(item) if isinstance(item, Pod) else not is_copy(item)
 
 
-class AdoptingDeployments(DeploymentController):
-    """Reconciles Deployments; a new Deployment first adopts the ReplicaSets that it selects."""
+def _may_adopt(owner: KubernetesObject) -> bool:
+    return owner.metadata.deletion_timestamp is None and not is_copy(owner)
+
+
+class Ownership(Controller):
+    """Reconciles objects whose labels or owners changed: releases them from their owner, or lets an owner adopt them."""
+
+    owner_kind: ClassVar[type[Deployment | ReplicaSet]]
 
     def __init__(self, tools: ControllerTools) -> None:
         super().__init__(tools)
         self._selectors = _Selectors()
         self._met = SeenObjects()
-
-    def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Adopt, then take one step of a rollout or of scaling; see `DeploymentController.reconcile`."""
-        item = self.store.get(Deployment, key)
-        if item is None:
-            self._met.forget(key)
-        elif self._met.is_new(item) and item.metadata.deletion_timestamp is None:
-            for each in list(self.store.all(ReplicaSet)):
-                if _is_orphan(each, item.metadata.namespace) and self._selectors.match(item.spec.selector, each):
-                    _adopt(self.writer, item, each)
-            self._met.note(item)
-        return super().reconcile(key, now_ns)
-
-
-class PodOwnership(Controller):
-    """Reconciles pods whose labels or owners changed: releases them from their ReplicaSet, or lets a ReplicaSet adopt them.
-
-    Args:
-        tools: see `ControllerTools`.
-
-    Attributes:
-        orphans: the keys of the pods without a controller, by namespace.
-    """
-
-    kind = Pod
-    watches = (ReplicaSet,)
-
-    def __init__(self, tools: ControllerTools) -> None:
-        super().__init__(tools)
-        self._selectors = _Selectors()
-        self.orphans: dict[str, dict[str, None]] = {}
-        self._by_namespace: dict[str, dict[str, None]] = {}
-        # Labels that no ReplicaSet of the namespace selects, and `_changes` of the namespace when that was determined.
+        self._pending: dict[str, None] = {}
+        # The keys of the objects without a controller, and of the owners, by namespace.
+        self._orphans: dict[str, dict[str, None]] = {}
+        self._owners: dict[str, dict[str, None]] = {}
+        # Labels that no owner of the namespace selects, and `_changes` of the namespace when that was determined.
         self._unclaimed: dict[tuple[str, int], tuple[dict[str, str], int]] = {}
         self._changes: dict[str, int] = {}
 
-    @property
-    def watches_pods(self) -> bool:
-        """True: the controller receives the events of all pods."""
-        return True
-
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return the key of a pod whose labels or owners changed, or of a new pod without a controller."""
-        item, old = event.new, event.old
-        if not isinstance(event.object, Pod):
-            self._note_replica_set(event)
+        """Return the key of an object whose labels or owners changed, or of a new object without a controller."""
+        if event.kind is not self.kind:
+            self._note_owner(event)
             return ()
+        item, old = event.new, event.old
         if item is None:
-            self.orphans.get(event.object.metadata.namespace, {}).pop(event.object.key, None)
+            self._orphans.get(event.object.metadata.namespace, {}).pop(event.object.key, None)
             return ()
         before, now = (old.metadata if old is not None else None), item.metadata
-        if before is not None and before.labels is now.labels and before.owner_references is now.owner_references:
+        if before is not None and before.labels == now.labels and before.owner_references == now.owner_references:
             return ()
         if now.controller() is None:
-            self.orphans.setdefault(now.namespace, {})[item.key] = None
+            self._orphans.setdefault(now.namespace, {})[item.key] = None
             known = self._unclaimed.get((now.namespace, id(now.labels)))
-            is_known = known is not None and known[0] is now.labels and known[1] == self._changes.get(now.namespace, 0)
-            return () if is_known or now.namespace not in self._by_namespace else (item.key,)
-        self.orphans.get(now.namespace, {}).pop(item.key, None)
-        return (item.key,) if before is not None else ()
+            if known is not None and known[0] is now.labels and known[1] == self._changes.get(now.namespace, 0):
+                return ()
+            if now.namespace not in self._owners:
+                return ()
+        else:
+            self._orphans.get(now.namespace, {}).pop(item.key, None)
+            if before is None:
+                return ()
+        self._pending[item.key] = None
+        return (item.key,)
 
-    def _note_replica_set(self, event: ChangeEvent) -> None:
+    def _note_owner(self, event: ChangeEvent) -> None:
         metadata, key = event.object.metadata, event.object.key
-        keys = self._by_namespace.setdefault(metadata.namespace, {})
+        keys = self._owners.setdefault(metadata.namespace, {})
         if event.new is None or event.old is None:
             self._changes[metadata.namespace] = self._changes.get(metadata.namespace, 0) + 1
         if event.new is not None:
@@ -165,42 +151,67 @@ class PodOwnership(Controller):
         else:
             keys.pop(key, None)
         if not keys:
-            del self._by_namespace[metadata.namespace]
+            del self._owners[metadata.namespace]
+
+    def settle(self, key: str, now_ns: int) -> None:
+        """Handle all pending changes, and let an owner that is seen for the first time adopt the orphans that it selects.
+
+        The controller of the owners calls this at the start of each reconcile.
+
+        Args:
+            key: the key of the owner.
+            now_ns: the current time.
+
+        Raises:
+            WriteRejected: the API refuses to let the new owner adopt an object.
+        """
+        for pending in list(self._pending):
+            # Its own reconcile, which is queued, reports the failure.
+            with suppress(WriteRejected):
+                self.reconcile(pending, now_ns)
+        owner = self.store.get(self.owner_kind, key)
+        if owner is None:
+            self._met.forget(key)
+        elif self._met.is_new(owner) and _may_adopt(owner):
+            for orphan in list(self._orphans.get(owner.metadata.namespace, ())):
+                item = self.store.get(self.kind, orphan)
+                if item is not None and _is_orphan(item) and self._selectors.match(owner.spec.selector, item):
+                    _adopt(self.writer, owner, item)
+            self._met.note(owner)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Release the pod if its ReplicaSet no longer selects it; if it has no controller, let a ReplicaSet adopt it.
+        """Release an object if its owner no longer selects it; if it has no controller, let an owner adopt it.
 
         Raises:
             WriteRejected: the API refuses the write.
         """
-        pod = self.store.pods.get(key)
-        if pod is None or pod.metadata.deletion_timestamp is not None:
+        self._pending.pop(key, None)
+        item = self.store.get(self.kind, key)
+        if item is None:
             return None
-        if pod.metadata.controller() is not None:
-            self._release(pod)
-        elif is_active(pod):
-            self._find_owner(pod)
+        if _is_orphan(item):
+            self._find_owner(item)
+        elif item.metadata.deletion_timestamp is None:
+            self._release(item)
         return None
 
-    def _release(self, pod: Pod) -> None:
-        """Release a pod from a ReplicaSet that no longer selects it."""
-        controller = pod.metadata.controller()
-        if controller is None or controller.kind != ReplicaSet.__name__:
+    def _release(self, item: KubernetesObject) -> None:
+        """Release an object from an owner that no longer selects it."""
+        controller = item.metadata.controller()
+        if controller is None or controller.kind != self.owner_kind.__name__:
             return
-        owner = self.store.get(ReplicaSet, f"{pod.metadata.namespace}/{controller.name}")
-        if owner is None or owner.metadata.uid != controller.uid or self._selectors.match(owner.spec.selector, pod):
+        owner = self.store.get(self.owner_kind, f"{item.metadata.namespace}/{controller.name}")
+        if owner is None or owner.metadata.uid != controller.uid or self._selectors.match(owner.spec.selector, item):
             return
-        left = tuple(each for each in pod.metadata.owner_references if each.uid != controller.uid)
-        self.writer.update(replace(pod, metadata=replace(pod.metadata, owner_references=left)))
+        left = tuple(each for each in item.metadata.owner_references if each.uid != controller.uid)
+        self.writer.update(replace(item, metadata=replace(item.metadata, owner_references=left)))
 
-    def _find_owner(self, pod: Pod) -> None:
-        metadata = pod.metadata
-        for name in list(self._by_namespace.get(metadata.namespace, ())):
-            owner = self.store.get(ReplicaSet, name)
-            if owner is None or owner.metadata.deletion_timestamp is not None or is_copy(owner):
-                continue
-            if self._selectors.match(owner.spec.selector, pod):
-                _adopt(self.writer, owner, pod)
+    def _find_owner(self, item: KubernetesObject) -> None:
+        metadata = item.metadata
+        for name in list(self._owners.get(metadata.namespace, ())):
+            owner = self.store.get(self.owner_kind, name)
+            if owner is not None and _may_adopt(owner) and self._selectors.match(owner.spec.selector, item):
+                _adopt(self.writer, owner, item)
                 return
         if len(self._unclaimed) >= _MAX_SELECTORS:
             self._unclaimed.clear()
@@ -208,36 +219,58 @@ class PodOwnership(Controller):
         self._unclaimed[(metadata.namespace, id(metadata.labels))] = (metadata.labels, changes)
 
 
-class AdoptingReplicaSets(ReplicaSetController):
-    """Reconciles ReplicaSets; a new ReplicaSet first adopts the pods that it selects.
+class PodOwnership(Ownership):
+    """Reconciles the ownership of pods by ReplicaSets."""
+
+    kind = Pod
+    owner_kind = ReplicaSet
+    watches = (ReplicaSet,)
+
+    @property
+    def watches_pods(self) -> bool:
+        """True: the controller receives the events of all pods."""
+        return True
+
+
+class ReplicaSetOwnership(Ownership):
+    """Reconciles the ownership of ReplicaSets by Deployments."""
+
+    kind = ReplicaSet
+    owner_kind = Deployment
+    watches = (ReplicaSet, Deployment)
+
+
+class AdoptingDeployments(DeploymentController):
+    """Reconciles Deployments, after the changes of ownership.
 
     Args:
         tools: see `ControllerTools`.
-        ownership: the controller that tracks pods without a controller.
+        ownership: the controller that lets Deployments adopt ReplicaSets.
+    """
+
+    def __init__(self, tools: ControllerTools, ownership: ReplicaSetOwnership) -> None:
+        super().__init__(tools)
+        self._ownership = ownership
+
+    def reconcile(self, key: str, now_ns: int) -> int | None:
+        """Adopt, then take one step of a rollout or of scaling; see `DeploymentController.reconcile`."""
+        self._ownership.settle(key, now_ns)
+        return super().reconcile(key, now_ns)
+
+
+class AdoptingReplicaSets(ReplicaSetController):
+    """Reconciles ReplicaSets, after the changes of ownership.
+
+    Args:
+        tools: see `ControllerTools`.
+        ownership: the controller that lets ReplicaSets adopt pods.
     """
 
     def __init__(self, tools: ControllerTools, ownership: PodOwnership) -> None:
         super().__init__(tools)
-        self._selectors = _Selectors()
         self._ownership = ownership
-        self._met = SeenObjects()
 
     def reconcile(self, key: str, now_ns: int) -> Outcome:
         """Adopt, then create or delete pods; see `ReplicaSetController.reconcile`."""
-        item = self.store.get(ReplicaSet, key)
-        if item is None:
-            self._met.forget(key)
-        elif self._met.is_new(item) and item.metadata.deletion_timestamp is None:
-            if not is_copy(item):
-                self._adopt_pods(item)
-            self._met.note(item)
+        self._ownership.settle(key, now_ns)
         return super().reconcile(key, now_ns)
-
-    def _adopt_pods(self, item: ReplicaSet) -> None:
-        namespace = item.metadata.namespace
-        for key in list(self._ownership.orphans.get(namespace, ())):
-            pod = self.store.pods.get(key)
-            if pod is None or not _is_orphan(pod, namespace) or not is_active(pod):
-                continue
-            if self._selectors.match(item.spec.selector, pod):
-                _adopt(self.writer, item, pod)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from bayplan.controllers.job_indexes import completion_index
+from bayplan.objects.workloads import ReplicaSet
 from tests.apiserver.bridge.bridge_fixture import API, APPS, BATCH, BridgeFixture, job, workload
 from tests.apiserver.client import Document
 
 PODS = f"{API}/namespaces/default/pods"
 RELEASE: Document = {"metadata": {"labels": {"app": "debug"}, "ownerReferences": None}}
+OTHER = {"app": "y"}
 SETS = {
     "ReplicaSet": ("replicasets", workload("ReplicaSet", "web", {"replicas": 2}), "status.replicas"),
     "DaemonSet": ("daemonsets", workload("DaemonSet", "web"), "status.numberReady"),
@@ -83,3 +85,64 @@ def test_a_pod_that_moves_to_another_set_is_counted_there() -> None:
     assert len(owned(fixture)) == 2
     for name in ("one", "two"):
         assert fixture.get(f"{APPS}/daemonsets/{name}").at("status.numberReady") == 1
+
+
+def test_a_pod_that_still_matches_is_adopted_again_without_a_replacement() -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(f"{APPS}/replicasets", workload("ReplicaSet", "web", {"replicas": 2}))
+    fixture.run()
+    pods = fixture.names("pods")
+    fixture.patch(f"{PODS}/{pods[0]}", {"metadata": {"ownerReferences": None}})
+    fixture.run()
+    assert sorted(owned(fixture)) == fixture.names("pods") == pods
+    assert [text for text in fixture.reported("ReplicaSet") if text.startswith("SuccessfulDelete")] == []
+
+
+def owners_of_sets(fixture: BridgeFixture) -> dict[str, str]:
+    """Return the name of the owner of each ReplicaSet, or an empty string."""
+    sets = fixture.bridge.store.all(ReplicaSet)
+    owners = ((each, each.metadata.controller()) for each in sets)
+    return {each.metadata.name: owner.name if owner is not None else "" for each, owner in owners}
+
+
+def test_a_deployment_adopts_a_replica_set_that_appears_later_and_scales_it_down() -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(f"{APPS}/deployments", workload("Deployment", "web", {"replicas": 2}))
+    fixture.run()
+    late = workload("ReplicaSet", "late", {"replicas": 3}, image="app:0")
+    fixture.post(f"{APPS}/replicasets", {**late, "metadata": {"name": "late", "labels": {"app": "x"}}})
+    fixture.post(
+        f"{APPS}/replicasets",
+        workload("ReplicaSet", "other", {"replicas": 1, "selector": {"matchLabels": OTHER}}, labels=OTHER),
+    )
+    fixture.run(60)
+    owners = owners_of_sets(fixture)
+    assert (owners["late"], owners["other"]) == ("web", "")
+    assert fixture.get(f"{APPS}/replicasets/late").at("spec.replicas") == 0
+    assert len(fixture.names("pods")) == 3
+
+
+def test_a_deployment_adopts_its_replica_set_again_and_creates_no_other() -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(f"{APPS}/deployments", workload("Deployment", "web", {"replicas": 2}))
+    fixture.run()
+    [name], pods = owners_of_sets(fixture), fixture.names("pods")
+    fixture.patch(f"{APPS}/replicasets/{name}", {"metadata": {"ownerReferences": None}})
+    fixture.run()
+    assert (owners_of_sets(fixture), fixture.names("pods")) == ({name: "web"}, pods)
+
+
+def test_a_deployment_releases_a_relabelled_replica_set_and_adopts_it_when_relabelled_back() -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(f"{APPS}/deployments", workload("Deployment", "web", {"replicas": 2}))
+    fixture.run()
+    [name] = owners_of_sets(fixture)
+    fixture.patch(f"{APPS}/replicasets/{name}", {"metadata": {"labels": {"app": "debug"}}})
+    fixture.run()
+    assert sorted(owners_of_sets(fixture).values()) == ["", "web"]
+    assert owners_of_sets(fixture)[name] == ""
+    assert len(fixture.names("pods")) == 4
+    fixture.patch(f"{APPS}/replicasets/{name}", {"metadata": {"labels": {"app": "x"}}})
+    fixture.run(60)
+    assert list(owners_of_sets(fixture).values()) == ["web", "web"]
+    assert len(fixture.names("pods")) == 2

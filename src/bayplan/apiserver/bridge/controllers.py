@@ -21,7 +21,7 @@ from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.admission import PodAdmission
 from bayplan.cluster.naming import NameGenerator
 from bayplan.cluster.store import Kind
-from bayplan.controllers.adoption import AdoptingDeployments, AdoptingReplicaSets, PodOwnership
+from bayplan.controllers.adoption import AdoptingDeployments, AdoptingReplicaSets, PodOwnership, ReplicaSetOwnership
 from bayplan.controllers.controller import Controller, ControllerTools
 from bayplan.controllers.daemon_set import DaemonSetController
 from bayplan.controllers.deployment_progress import DeploymentProgress
@@ -108,11 +108,11 @@ def make_controllers(
 
     documents = backend.store
     collector = DocumentGarbageCollector(tools, documents, writer, enqueue)
-    ownership = PodOwnership(tools)
+    of_pods, of_replica_sets = PodOwnership(tools), ReplicaSetOwnership(tools)
     restored = partial(stored_revisions, documents)
     own: dict[Kind, Controller] = {
-        Deployment: AdoptingDeployments(tools),
-        ReplicaSet: AdoptingReplicaSets(tools, ownership),
+        Deployment: AdoptingDeployments(tools, of_replica_sets),
+        ReplicaSet: AdoptingReplicaSets(tools, of_pods),
         StatefulSet: StatefulSetController(tools, restored),
         DaemonSet: DaemonSetController(tools, restored),
     }
@@ -122,7 +122,8 @@ def make_controllers(
         others=(
             node_lifecycle,
             pod_gc,
-            ownership,
+            of_pods,
+            of_replica_sets,
             DeploymentProgress(tools),
             DisruptionController(tools),
             PodClaimController(tools, names),
