@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from bayplan.base.errors import InputError
+from bayplan.cluster.start_groups import StartGroups
 from bayplan.objects.pod import Pod
 from bayplan.sim.operations import Apply, Delete
 from bayplan.testing import make_pod
@@ -58,6 +60,20 @@ def ends(*operations: tuple[int, Apply | Delete]) -> dict[str, int | None]:
             {"p": 60, "q": 780, "r": 780},
             id="a pod that is gone is waited for again",
         ),
+        pytest.param(
+            [
+                (0, Apply(worker("p"))),
+                (0, Apply(worker("q"))),
+                (MINUTE, Delete(Pod, "default/p")),
+                (2 * MINUTE, Apply(worker("r"))),
+                (20 * MINUTE, Delete(Pod, "default/q")),
+                (20 * MINUTE, Delete(Pod, "default/r")),
+                (30 * MINUTE, Apply(worker("s"))),
+                (40 * MINUTE, Apply(worker("t"))),
+            ],
+            {"p": 60, "q": 600, "r": 720, "s": 3000, "t": 3000},
+            id="when all pods are deleted, the next pods wait for each other again",
+        ),
     ],
 )
 def test_run_times_start_when_the_last_pod_of_the_job_starts(
@@ -71,3 +87,14 @@ def test_an_invalid_runs_with_annotation_is_reported(text: str) -> None:
     with pytest.raises(InputError, match=r"Pod default/p \$.metadata.annotations.* expected LABEL=COUNT") as raised:
         ends((0, Apply(worker("p", runs_with=text))))
     assert repr(text) in str(raised.value)
+
+
+def test_groups_are_forgotten_with_their_last_pod_even_if_labels_change() -> None:
+    groups = StartGroups()
+    first, second = worker("p"), worker("q")
+    first, second = (replace(each, metadata=replace(each.metadata, uid=each.metadata.name)) for each in (first, second))
+    assert groups.started(first) == []
+    assert groups.started(second) == [first, second]
+    for each in (first, second, second):
+        groups.remove(replace(each, metadata=replace(each.metadata, labels={}, annotations={})))
+    assert len(groups) == 0

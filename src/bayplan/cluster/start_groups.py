@@ -2,6 +2,7 @@
 
 With the annotation ``bayplan.io/runs-with: LABEL=COUNT``, a pod's run time starts when COUNT pods of its namespace with
 the same value of LABEL have started. Until then, possibly forever, the pod occupies its node and does nothing.
+When all pods of the group are deleted, pods with the same value of LABEL form a new group.
 """
 
 from __future__ import annotations
@@ -15,25 +16,33 @@ from bayplan.objects.pod import Pod
 RUNS_WITH_ANNOTATION = "bayplan.io/runs-with"
 
 
+_Key = tuple[str, str, str]
+"""Namespace, label key and label value of the pods of a group."""
+
+
 class StartGroup(msgspec.Struct):
     """The pods of one group.
 
     Attributes:
-        count: the number of pods that must have started.
-        present: the started pods that wait for the others, by UID.
+        size: the number of pods that have started and are not deleted.
+        waiting: those of them that wait for the others, by UID.
         complete: whether all were present at some time; later pods start working at once.
     """
 
-    count: int
-    present: dict[str, Pod] = msgspec.field(default_factory=dict)
+    size: int = 0
+    waiting: dict[str, Pod] = msgspec.field(default_factory=dict)
     complete: bool = False
 
 
 class StartGroups:
-    """All groups of pods with the annotation."""
+    """All groups of pods with the annotation. A group is forgotten when all its pods are deleted."""
 
     def __init__(self) -> None:
-        self._groups: dict[tuple[str, str, str], StartGroup] = {}
+        self._groups: dict[_Key, StartGroup] = {}
+        self._key_of: dict[str, _Key] = {}
+
+    def __len__(self) -> int:
+        return len(self._groups)
 
     def started(self, pod: Pod) -> list[Pod]:
         """Record that a pod has started. Return the pods whose run time starts now: the whole group, the pod alone, or none.
@@ -45,25 +54,32 @@ class StartGroups:
         if text is None:
             return [pod]
         label, count = _read(text, pod)
-        key = (pod.metadata.namespace, label, pod.metadata.labels.get(label, ""))
-        group = self._groups.setdefault(key, StartGroup(count))
+        uid, key = pod.metadata.uid, (pod.metadata.namespace, label, pod.metadata.labels.get(label, ""))
+        # The pod may have started before, with another label.
+        self.remove(pod)
+        self._key_of[uid] = key
+        group = self._groups.setdefault(key, StartGroup())
+        group.size += 1
         if group.complete:
             return [pod]
-        group.present[pod.metadata.uid] = pod
-        if len(group.present) < count:
+        group.waiting[uid] = pod
+        if len(group.waiting) < count:
             return []
         group.complete = True
-        begins, group.present = [*group.present.values()], {}
+        begins, group.waiting = [*group.waiting.values()], {}
         return begins
 
     def remove(self, pod: Pod) -> None:
         """Record that a pod was deleted. If its group is incomplete, the other pods wait for a replacement."""
-        text = pod.metadata.annotations.get(RUNS_WITH_ANNOTATION)
-        if text is not None:
-            label, _ = _read(text, pod)
-            group = self._groups.get((pod.metadata.namespace, label, pod.metadata.labels.get(label, "")))
-            if group is not None:
-                group.present.pop(pod.metadata.uid, None)
+        uid = pod.metadata.uid
+        key = self._key_of.pop(uid, None)
+        if key is None:
+            return
+        group = self._groups[key]
+        group.waiting.pop(uid, None)
+        group.size -= 1
+        if not group.size:
+            del self._groups[key]
 
 
 def _read(text: str, pod: Pod) -> tuple[str, int]:

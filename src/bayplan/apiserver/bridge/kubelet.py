@@ -67,6 +67,7 @@ class Kubelet(VirtualKubelet):
             if event.new is None:
                 self._taken.pop(item.metadata.uid, None)
                 self._killing.pop(item.metadata.uid, None)
+                self._start_groups.remove(item)
             elif item.spec.node_name in self._store.nodes:
                 self._see(item, now_ns)
         elif isinstance(item, Node):
