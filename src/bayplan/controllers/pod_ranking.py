@@ -42,7 +42,12 @@ def rank_for_deletion(pods: Iterable[Pod], related: Iterable[Pod], now_ns: int) 
 
 def rank_active(pods: Iterable[Pod]) -> list[Pod]:
     """Return pods in a Job's deletion order: like `rank_for_deletion`, with exact times, ignoring costs and related pods."""
-    return sorted(pods, key=lambda pod: (*_rank(pod), -_ready_since(pod), -_restarts(pod), -_created(pod)))
+
+    def key(pod: Pod) -> tuple[tuple[bool, int, bool], tuple[bool, int], tuple[int, int], tuple[bool, int]]:
+        regular, sidecar = _restarts(pod)
+        return _rank(pod), _latest_first(_ready_since(pod)), (-regular, -sidecar), _latest_first(_created(pod))
+
+    return sorted(pods, key=key)
 
 
 def _rank(pod: Pod) -> tuple[bool, int, bool]:
@@ -60,18 +65,30 @@ def _deletion_cost(pod: Pod) -> int:
     return cost if -(2**31) <= cost < 2**31 else 0
 
 
-def _ready_since(pod: Pod) -> int:
+def _ready_since(pod: Pod) -> int | None:
     since = condition_time(pod, "Ready", "True")
-    return parse_time_ns(since) if since is not None else 0
+    return parse_time_ns(since) if since is not None else None
 
 
-def _created(pod: Pod) -> int:
+def _created(pod: Pod) -> int | None:
     created = pod.metadata.creation_timestamp
-    return parse_time_ns(created) if created is not None else 0
+    return parse_time_ns(created) if created is not None else None
 
 
-def _restarts(pod: Pod) -> int:
-    return max((status.restart_count for status in pod.status.container_statuses), default=0)
+def _latest_first(time_ns: int | None) -> tuple[bool, int]:
+    """Return the sort key of a time: a missing time first, then the latest."""
+    return (False, 0) if time_ns is None else (True, -time_ns)
+
+
+def _restarts(pod: Pod) -> tuple[int, int]:
+    """Return the largest number of restarts of a container, and of a sidecar, which breaks ties."""
+    status = pod.status
+    regular = max((each.restart_count for each in status.container_statuses), default=0)
+    if not status.init_container_statuses:
+        return regular, 0
+    sidecars = {each.name for each in pod.spec.init_containers if each.restart_policy == "Always"}
+    restarts = (each.restart_count for each in status.init_container_statuses if each.name in sidecars)
+    return regular, max(restarts, default=0)
 
 
 def _compare_ages(one: Pod, other: Pod, now_ns: int) -> int:
@@ -79,16 +96,21 @@ def _compare_ages(one: Pod, other: Pod, now_ns: int) -> int:
         by_ready = _compare_by_age(_ready_since(one), _ready_since(other), one, other, now_ns)
         if by_ready:
             return by_ready
-    restarts = _restarts(other) - _restarts(one)
-    if restarts:
-        return restarts
+    restarts, other_restarts = _restarts(one), _restarts(other)
+    if restarts != other_restarts:
+        return -1 if restarts > other_restarts else 1
     return _compare_by_age(_created(one), _created(other), one, other, now_ns)
 
 
-def _compare_by_age(since: int, other_since: int, one: Pod, other: Pod, now_ns: int) -> int:
-    """Compare two times: 0 if equal; the younger first on a logarithmic scale; within one power of two, by uid."""
+def _compare_by_age(since: int | None, other_since: int | None, one: Pod, other: Pod, now_ns: int) -> int:
+    """Compare two times: 0 if equal; the younger first on a logarithmic scale; within one power of two, by uid.
+
+    A missing time is first.
+    """
     if since == other_since:
         return 0
+    if since is None or other_since is None:
+        return -1 if since is None else 1
     difference = _magnitude(now_ns - since) - _magnitude(now_ns - other_since)
     if difference:
         return difference
