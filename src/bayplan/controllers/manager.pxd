@@ -1,15 +1,18 @@
+cimport cython
+
 from bayplan.cluster.admission cimport PodAdmission
 from bayplan.cluster.store cimport ObjectStore
+from bayplan.controllers.work_queue cimport WorkQueue
 from bayplan.objects.struct_layouts cimport Pod
 from bayplan.cluster.struct_layouts cimport ChangeEvent
 
 cdef class ControllerManager:
     cdef public ObjectStore _store
-    cdef public dict _by_kind, _by_owner, _watchers, _alarms, _waits, _failed, failures, problems
+    cdef public dict _by_kind, _by_owner, _watchers, _failed, failures, problems
     cdef public tuple _others
     cdef public list _pod_watchers
-    cdef public object _garbage_collector, _pod_gc, _node_lifecycle, _sync_delay_ns, _queue, _due_ns, _timers
-    cdef public set _queued
+    cdef public object _garbage_collector, _pod_gc, _node_lifecycle, _sync_delay_ns
+    cdef public WorkQueue _work
     cdef public PodAdmission _admission
     cdef public Py_ssize_t _position
     cdef public bint _retries
@@ -23,8 +26,9 @@ cdef class ControllerManager:
     cdef void _notify_owners(self, object event) except *
     cdef void _notify_owner(self, object event, object owner) except *
     cdef void _notify_watchers(self, object event, object watchers) except *
-    cdef void _add(self, tuple work) except *
     cpdef object next_wakeup(self)
+    @cython.locals(queue=WorkQueue)
     cpdef void run(self, object now_ns) except *
-    cdef void _wake(self, object now_ns) except *
+    @cython.locals(queue=WorkQueue)
+    cpdef bint step(self, object now_ns) except *
     cdef void _process_next(self, object now_ns) except *

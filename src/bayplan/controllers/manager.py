@@ -1,7 +1,7 @@
-"""The controller manager: a work queue that turns change events into reconciles, in one fixed order.
+"""The controller manager: turns change events into reconciles, in one fixed order.
 
-Events queue keys. A queued key is not queued twice, and keys are processed first in, first out. So the order of all
-controller actions depends only on the order of earlier writes.
+Events queue keys (see `bayplan.controllers.work_queue`), so the order of all controller actions depends only on the order
+of earlier writes.
 
 Controllers do not run during a host's write. Work waits until the host advances time (`run`), so that all pods bound at
 one instant cause one reconcile of their owner, not thousands. `next_wakeup` reports whether work is waiting.
@@ -9,14 +9,12 @@ one instant cause one reconcile of their owner, not thousands. `next_wakeup` rep
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Sequence
 
-from bayplan.base.durations import MILLISECOND_NS, SECOND_NS
+from bayplan.base.durations import MILLISECOND_NS
 from bayplan.base.errors import InputError, InvariantError
 from bayplan.cluster.admission import PodAdmission
 from bayplan.cluster.store import ADDED, DELETED, MODIFIED, ChangeEvent, Kind, ObjectStore
-from bayplan.cluster.timers import Timers
 from bayplan.controllers.controller import Controller, ControllerTools, Refused
 from bayplan.controllers.cron_job import CronJobController
 from bayplan.controllers.daemon_set import DaemonSetController
@@ -26,18 +24,15 @@ from bayplan.controllers.node_lifecycle import NodeLifecycleController
 from bayplan.controllers.pod_gc import PodGarbageCollector
 from bayplan.controllers.replica_set import ReplicaSetController, ReplicationControllerController
 from bayplan.controllers.stateful_set import StatefulSetController
+from bayplan.controllers.work_queue import Work, WorkQueue
 from bayplan.controllers.writer import AwaitsAnswers
 from bayplan.objects.meta import OwnerReference
 from bayplan.objects.pod import Pod
 from bayplan.objects.policy import LimitRange, PriorityClass, ResourceQuota
 
 _MAX_RECONCILES_AT_ONCE = 100_000
-_FIRST_WAIT_NS = SECOND_NS // 4
-_MAX_WAIT_NS = 16 * SECOND_NS
 _ANSWER_WAIT_NS = 20 * MILLISECOND_NS
 """Delay after which an external service has most likely responded."""
-
-_Work = tuple[Controller, str]
 
 
 class ControllerManager:
@@ -89,24 +84,18 @@ class ControllerManager:
         self._admission = admission
         self._sync_delay_ns = sync_delay_ns
         self._position = 0
-        self._queue: deque[_Work] = deque()
-        self._queued: set[_Work] = set()
-        self._due_ns: int | None = None
-        self._timers: Timers[_Work] = Timers()
-        self._alarms: dict[_Work, int] = {}
+        self._work = WorkQueue()
         self._retries = retries
-        self._waits: dict[_Work, int] = {}
         self.failures: dict[str, InputError] = {}
         self.problems: dict[str, Exception] = {}
-        self._failed: dict[_Work, None] = {}
+        self._failed: dict[Work, None] = {}
 
     # --- events -------------------------------------------------------------------------------------------------------
 
     def follow(self, now_ns: int) -> None:
         """Queue the reconciles that the writes since the last call require. The host calls this after every write."""
         self._observe_journal()
-        if self._queue and self._due_ns is None:
-            self._due_ns = now_ns + self._sync_delay_ns
+        self._work.schedule(now_ns + self._sync_delay_ns)
 
     def close(self, now_ns: int) -> None:
         """Process the last writes of a journal before the host replaces it with an empty journal."""
@@ -123,7 +112,7 @@ class ControllerManager:
             if isinstance(item, Pod):
                 if policies is not None and policies.frees_quota(event):
                     for work in self._failed:
-                        self._add(work)
+                        self._work.add(work)
                 self._observe_pod(event, item)
             else:
                 self._observe(event)
@@ -134,9 +123,9 @@ class ControllerManager:
         node_name = pod.spec.node_name
         if node_name:
             if node_name not in self._store.nodes:
-                self._add((self._pod_gc, node_name))
+                self._work.add((self._pod_gc, node_name))
             elif node_name in self._node_lifecycle.evicting:
-                self._add((self._node_lifecycle, node_name))
+                self._work.add((self._node_lifecycle, node_name))
         old = event.old
         if pod.metadata.owner_references or (isinstance(old, Pod) and old.metadata.owner_references):
             self._notify_owners(event)
@@ -151,16 +140,16 @@ class ControllerManager:
         # Deployment uses the room for new pods.
         own = self._by_kind.get(kind)
         if own is not None and _needs_reconcile(event):
-            self._add((own, item.key))
+            self._work.add((own, item.key))
         self._notify_owners(event)
         if kind is PriorityClass or kind is LimitRange or kind is ResourceQuota:
             self._admission.forget()
             for work in self._failed:
-                self._add(work)
+                self._work.add(work)
         if kind is Pod:
             if self._admission.policies.frees_quota(event):
                 for work in self._failed:
-                    self._add(work)
+                    self._work.add(work)
             self._notify_watchers(event, self._pod_watchers)
         else:
             self._notify_watchers(event, self._watchers.get(kind, ()))
@@ -192,32 +181,23 @@ class ControllerManager:
             key = f"{event.object.metadata.namespace}/{owner.name}"
             if controller.follows_pods and event.kind is Pod:
                 controller.pod_changed(key, event)
-            self._add((controller, key))
+            self._work.add((controller, key))
 
     def _notify_watchers(self, event: ChangeEvent, watchers: Iterable[Controller]) -> None:
         for watcher in watchers:
             for key in watcher.keys_for(event):
-                self._add((watcher, key))
+                self._work.add((watcher, key))
 
     def enqueue(self, controller: Controller, key: str, now_ns: int) -> None:
         """Queue a reconcile that is not caused by an event, due now."""
-        self._add((controller, key))
-        if self._due_ns is None:
-            self._due_ns = now_ns
-
-    def _add(self, work: _Work) -> None:
-        if work not in self._queued:
-            self._queued.add(work)
-            self._queue.append(work)
+        self._work.add((controller, key))
+        self._work.schedule(now_ns)
 
     # --- reconcile ----------------------------------------------------------------------------------------------------
 
     def next_wakeup(self) -> int | None:
         """Return the next time (ns) at which `run` has work, in the queue or from an alarm, or None."""
-        alarm = self._timers.next_time
-        if self._due_ns is None:
-            return alarm
-        return self._due_ns if alarm is None else min(self._due_ns, alarm)
+        return self._work.next_wakeup()
 
     def run(self, now_ns: int) -> None:
         """Reconcile until no reconcile is due at this time.
@@ -225,42 +205,33 @@ class ControllerManager:
         Raises:
             InvariantError: controllers trigger each other forever: a bug in Bayplan.
         """
-        self._wake(now_ns)
-        if self._due_ns is None or self._due_ns > now_ns:
+        queue = self._work
+        queue.wake(now_ns)
+        if queue.due_ns is None or queue.due_ns > now_ns:
             return
-        self._due_ns = None
-        budget = _MAX_RECONCILES_AT_ONCE + 100 * len(self._queue)
-        while self._queue:
+        queue.due_ns = None
+        budget = _MAX_RECONCILES_AT_ONCE + 100 * len(queue)
+        while len(queue):
             budget -= 1
             if budget < 0:
                 raise InvariantError(
-                    f"controllers still have work after too many steps at {now_ns} ns; next: {self._queue[0]}"
+                    f"controllers still have work after too many steps at {now_ns} ns; next: {queue.pop()}"
                 )
             self._process_next(now_ns)
 
     def step(self, now_ns: int) -> bool:
         """Execute one due reconcile; return whether there was one. For hosts that process requests in between."""
-        self._wake(now_ns)
-        if self._queue:
+        queue = self._work
+        queue.wake(now_ns)
+        busy = bool(len(queue))
+        if busy:
             self._process_next(now_ns)
-            self._due_ns = now_ns if self._queue else None
-            return True
-        self._due_ns = None
-        return False
-
-    def _wake(self, now_ns: int) -> None:
-        """Queue the reconciles whose timers have expired."""
-        while (due := self._timers.pop_due(now_ns)) is not None:
-            time_ns, work = due
-            if self._alarms.get(work) == time_ns:
-                del self._alarms[work]
-                self._add(work)
-                if self._due_ns is None or self._due_ns > time_ns:
-                    self._due_ns = time_ns
+        queue.due_ns = None
+        queue.schedule(now_ns)
+        return busy
 
     def _process_next(self, now_ns: int) -> None:
-        work = self._queue.popleft()
-        self._queued.discard(work)
+        work = self._work.pop()
         try:
             self._reconcile(work, now_ns)
         except InputError as problem:
@@ -277,38 +248,30 @@ class ControllerManager:
             self.problems[name] = problem
         self._observe_journal()
 
-    def _reconcile(self, work: _Work, now_ns: int) -> None:
+    def _reconcile(self, work: Work, now_ns: int) -> None:
         controller, key = work
         again_ns = controller.reconcile(key, now_ns)
         if isinstance(again_ns, Refused):
             self._note_failure(work, again_ns.problem, now_ns)
             again_ns = again_ns.again_ns
         else:
-            self._waits.pop(work, None)
+            self._work.reset_delay(work)
             if work in self._failed:
                 del self._failed[work]
                 self.failures.pop(f"{controller.kind.__name__} {key}", None)
         if again_ns is not None:
-            known = self._alarms.get(work)
-            if known is None or again_ns < known:
-                self._set_alarm(work, again_ns)
+            self._work.add_at(work, again_ns)
 
-    def _note_failure(self, work: _Work, problem: InputError, now_ns: int) -> None:
+    def _note_failure(self, work: Work, problem: InputError, now_ns: int) -> None:
         controller, key = work
         self._failed[work] = None
         self.failures[f"{controller.kind.__name__} {key}"] = problem
         controller.failed(key, problem)
         if self._retries:
-            wait_ns = self._waits.get(work, _FIRST_WAIT_NS)
             if isinstance(problem, AwaitsAnswers):
-                wait_ns = _ANSWER_WAIT_NS
+                self._work.add_at(work, now_ns + _ANSWER_WAIT_NS)
             else:
-                self._waits[work] = min(2 * wait_ns, _MAX_WAIT_NS)
-            self._set_alarm(work, now_ns + wait_ns)
-
-    def _set_alarm(self, work: _Work, time_ns: int) -> None:
-        self._alarms[work] = time_ns
-        self._timers.set(time_ns, work)
+                self._work.retry(work, now_ns)
 
 
 def workload_controllers(tools: ControllerTools) -> list[Controller]:
