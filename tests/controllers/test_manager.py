@@ -91,13 +91,13 @@ AWAITS = AwaitsAnswers("n/a", "a webhook is asked")
             id="a response arrives soon",
         ),
         pytest.param(
-            (ZeroDivisionError(),),
-            [("n/a", 0.0), ("n/b", 0.0)],
-            id="a bug is not retried, and other objects are reconciled",
+            (ZeroDivisionError(), None, ZeroDivisionError(), REFUSED),
+            [("n/a", 0.0), ("n/b", 0.0), ("n/a", 0.25), ("n/a", 0.75), ("n/a", 1.75)],
+            id="a bug is tried again, too, and other objects are reconciled",
         ),
     ],
 )
-def test_refused_reconciles_are_retried_with_backoff_and_unexpected_exceptions_are_not(
+def test_failed_reconciles_are_retried_with_backoff(
     problems: tuple[Exception | None, ...], want: list[tuple[str, float]], caplog: pytest.LogCaptureFixture
 ) -> None:
     manager, controller, _ = managed(*problems, retries=True)
@@ -107,7 +107,17 @@ def test_refused_reconciles_are_retried_with_backoff_and_unexpected_exceptions_a
     assert controller.calls == want
     assert controller.reported == ["n/a"] * sum(isinstance(each, InputError) for each in problems)
     assert manager.failures == {}
-    assert [*manager.problems] == ["Scripted n/a"] * sum(isinstance(each, ZeroDivisionError) for each in problems)
+    assert manager.problems == {}
+
+
+def test_an_unexpected_exception_is_a_problem_until_the_object_is_reconciled(caplog: pytest.LogCaptureFixture) -> None:
+    manager, _, _ = managed(ZeroDivisionError(), retries=True)
+    with caplog.at_level(logging.CRITICAL):
+        assert manager.step(0)
+    assert [*manager.problems] == ["Scripted n/a"]
+    while (wakeup_ns := manager.next_wakeup()) is not None:
+        assert manager.step(wakeup_ns)
+    assert manager.problems == {}
 
 
 def test_a_step_is_one_reconcile() -> None:

@@ -52,8 +52,8 @@ class ControllerManager:
 
     Attributes:
         failures: the failed reconciles, by ``Kind key``.
-        problems: the exceptions other than `InputError` that controllers raised, by ``Controller key``: bugs in
-            Bayplan.
+        problems: the exceptions other than `InputError` with which the last reconcile of an object ended, by
+            ``Controller key``: bugs in Bayplan.
     """
 
     def __init__(
@@ -232,6 +232,8 @@ class ControllerManager:
 
     def _process_next(self, now_ns: int) -> None:
         work = self._work.pop()
+        if self.problems:
+            self.problems.pop(_name(work), None)
         try:
             self._reconcile(work, now_ns)
         except InputError as problem:
@@ -240,12 +242,13 @@ class ControllerManager:
             if not self._retries:
                 raise
             # A bug of one controller must not stop the others, nor the API.
-            name = f"{type(work[0]).__name__} {work[1]}"
+            name = _name(work)
             # Imported here, because simulations rarely need it.
             import logging
 
             logging.getLogger("bayplan.controllers").exception("controller %s", name)
             self.problems[name] = problem
+            self._work.retry(work, now_ns)
         self._observe_journal()
 
     def _reconcile(self, work: Work, now_ns: int) -> None:
@@ -285,6 +288,10 @@ def workload_controllers(tools: ControllerTools) -> list[Controller]:
         StatefulSetController(tools),
         DaemonSetController(tools),
     ]
+
+
+def _name(work: Work) -> str:
+    return f"{type(work[0]).__name__} {work[1]}"
 
 
 def _needs_reconcile(event: ChangeEvent) -> bool:
