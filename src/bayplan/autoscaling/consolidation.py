@@ -23,7 +23,7 @@ from bayplan.answers.drain_rules import Budgets, Disruptions
 from bayplan.answers.node_removal import drain
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.autoscaling.configuration import AutoscalerConfiguration, Disruption, NodeGroup, Reason, node_of
-from bayplan.autoscaling.scale_down import pods_by_node
+from bayplan.cluster.owned_pods import is_daemon_pod, pods_by_node
 from bayplan.objects.node import Node, Taint
 from bayplan.objects.pod import Pod
 from bayplan.objects.policy import PodDisruptionBudget
@@ -120,7 +120,7 @@ class Consolidation:
         self.next_ns = None
         budgets = Budgets(cluster.all(PodDisruptionBudget))
         wanted = {pod.status.nominated_node_name for pod in cluster.waiting.values()}
-        on_nodes, last_ns = pods_by_node(cluster), self._last_events()
+        on_nodes, last_ns = pods_by_node(cluster.all(Pod)), self._last_events()
         found = []
         for node in cluster.all(Node):
             name = node.metadata.name
@@ -143,7 +143,8 @@ class Consolidation:
         """Return, by node, when a pod was last added or removed, or else when the node was added."""
         found = {node.name: node.added_ns for node in self._nodes() if node.removed_ns is None}
         for pod in self._pods():
-            if pod.node in found and pod.bound_ns is not None and not _is_daemon(pod.pod):
+            is_daemon = pod.pod is not None and is_daemon_pod(pod.pod)
+            if pod.node in found and pod.bound_ns is not None and not is_daemon:
                 found[pod.node] = max(found[pod.node], pod.bound_ns, pod.ended_ns or 0)
         return found
 
@@ -260,7 +261,7 @@ class Consolidation:
         Nodes with a replacement must wait until it is ready.
         """
         found: list[tuple[int, Operation]] = []
-        on_nodes = pods_by_node(cluster)
+        on_nodes = pods_by_node(cluster.all(Pod))
         disruptions = Disruptions(Budgets(cluster.all(PodDisruptionBudget)))
         for name, replacement in list(self._in_progress.items()):
             if cluster.get(Node, name) is None:
@@ -289,8 +290,3 @@ def disruption_cost(pod: Pod) -> float:
 
 def _blocks_disruption(pod: Pod) -> bool:
     return pod.metadata.annotations.get(DO_NOT_DISRUPT) == "true" and pod.metadata.deletion_timestamp is None
-
-
-def _is_daemon(pod: Pod | None) -> bool:
-    owner = pod.metadata.controller() if pod is not None else None
-    return owner is not None and owner.kind == "DaemonSet"

@@ -16,7 +16,7 @@ from bayplan.answers.node_removal import drain
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.autoscaling.configuration import AutoscalerConfiguration
 from bayplan.base.durations import MINUTE_NS
-from bayplan.cluster.owned_pods import is_finished
+from bayplan.cluster.owned_pods import is_daemon_pod, pods_by_node
 from bayplan.objects.node import Node, Taint
 from bayplan.objects.pod import Pod
 from bayplan.objects.policy import PodDisruptionBudget
@@ -101,7 +101,7 @@ class ScaleDown:
         minimum = {group.name: group.min_size for group in self._configuration.groups}
         budgets = Budgets(cluster.all(PodDisruptionBudget))
         candidates: list[tuple[bool, float, str]] = []
-        pods = pods_by_node(cluster)
+        pods = pods_by_node(cluster.all(Pod))
         for node in cluster.all(Node):
             name = node.metadata.name
             group = node.metadata.labels.get(GROUP_LABEL, "")
@@ -133,9 +133,7 @@ class ScaleDown:
         offered = node_amounts(node.status.allocatable)
         requested: dict[str, int] = {}
         for pod in pods:
-            owner = pod.metadata.controller()
-            is_daemon = owner is not None and owner.kind == "DaemonSet"
-            if is_daemon and self._configuration.options.ignore_daemonsets_utilization:
+            if self._configuration.options.ignore_daemonsets_utilization and is_daemon_pod(pod):
                 continue
             for name, amount in accounted_requests(pod, cluster.state.request_gates).requests.items():
                 requested[name] = requested.get(name, 0) + amount
@@ -216,7 +214,7 @@ class ScaleDown:
             node = cluster.get(Node, name)
             if node is None:
                 del self._draining[name]
-            elif not [pod for pod in pods_by_node(cluster).get(name, []) if is_recreated_elsewhere(pod)]:
+            elif not [pod for pod in pods_by_node(cluster.all(Pod)).get(name, []) if is_recreated_elsewhere(pod)]:
                 del self._draining[name]
                 self._last_deleted_ns = now_ns
                 found.append((now_ns, Delete(Node, name)))
@@ -245,14 +243,5 @@ class ScaleDown:
         Pods that end with the node (see `is_recreated_elsewhere`) are not evicted.
         """
         disruptions = Disruptions(Budgets(cluster.all(PodDisruptionBudget)))
-        pods = [pod for pod in pods_by_node(cluster).get(name, []) if is_recreated_elsewhere(pod)]
+        pods = [pod for pod in pods_by_node(cluster.all(Pod)).get(name, []) if is_recreated_elsewhere(pod)]
         return [(now_ns, Evict(pod.key)) for pod in pods if disruptions.try_evict(pod)]
-
-
-def pods_by_node(cluster: QuestionCluster) -> dict[str, list[Pod]]:
-    """Return the unfinished pods on nodes, by node."""
-    found: dict[str, list[Pod]] = {}
-    for pod in cluster.all(Pod):
-        if pod.spec.node_name and not is_finished(pod):
-            found.setdefault(pod.spec.node_name, []).append(pod)
-    return found

@@ -6,7 +6,7 @@ time would take minutes. The store moves a pod between these groups as it change
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from bayplan.objects.pod import Pod
 
@@ -96,6 +96,21 @@ def is_active(pod: Pod) -> bool:
 def is_ready(pod: Pod) -> bool:
     """Return whether the Ready condition of a pod is true."""
     return any(condition.type == "Ready" and condition.status == "True" for condition in pod.status.conditions)
+
+
+def is_daemon_pod(pod: Pod) -> bool:
+    """Return whether a DaemonSet controls a pod."""
+    owner = pod.metadata.controller()
+    return owner is not None and owner.kind == "DaemonSet"
+
+
+def pods_by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
+    """Return the unfinished pods that have a node, by node."""
+    found: dict[str, list[Pod]] = {}
+    for pod in pods:
+        if pod.spec.node_name and not is_finished(pod):
+            found.setdefault(pod.spec.node_name, []).append(pod)
+    return found
 
 
 def condition_time(pod: Pod, type_: str, status: str) -> str | None:

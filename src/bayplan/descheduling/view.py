@@ -9,7 +9,7 @@ from bayplan.answers.drain_rules import Budgets, Disruptions
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import parse_time_ns
-from bayplan.cluster.owned_pods import is_active
+from bayplan.cluster.owned_pods import is_active, is_daemon_pod
 from bayplan.descheduling.policy import EvictorArgs, Policy
 from bayplan.objects.admission import SYSTEM_PRIORITY_CLASSES
 from bayplan.objects.meta import LabelSelector
@@ -106,7 +106,7 @@ class ClusterView:
     def is_evictable(self, pod: Pod, evictor: EvictorArgs) -> bool:
         """Return whether the evictor allows a pod to be evicted."""
         owner = pod.metadata.controller()
-        if pod.key in self._evicted_keys or MIRROR in pod.metadata.annotations or (owner and owner.kind == "DaemonSet"):
+        if pod.key in self._evicted_keys or MIRROR in pod.metadata.annotations or is_daemon_pod(pod):
             return False
         if EVICT_ANNOTATION in pod.metadata.annotations:
             return True
