@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from types import TracebackType
 from typing import ClassVar
 
 import msgspec
@@ -52,6 +53,32 @@ class Refused(msgspec.Struct, frozen=True):
 
 Outcome = int | None | Refused
 """The outcome of a reconcile: the time (ns) of the next one, None, or `Refused`."""
+
+
+class Refusals:
+    """Collects refused writes: ``with refusals: write()``. So one refused write does not prevent the others.
+
+    Attributes:
+        problem: the first refusal, or None.
+    """
+
+    def __init__(self) -> None:
+        self.problem: InputError | None = None
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        if not isinstance(problem, InputError):
+            return False
+        self.problem = self.problem or problem
+        return True
+
+    def outcome(self, again_ns: int | None) -> Outcome:
+        """Return the outcome of a reconcile that is due again at a time (ns), or None."""
+        return again_ns if self.problem is None else Refused(self.problem, again_ns)
 
 
 class Controller(ABC):

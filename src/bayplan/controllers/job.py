@@ -18,7 +18,7 @@ from bayplan.base.go_text.times import format_time, parse_time_ns
 from bayplan.cluster.naming import indexed_pod_name_prefix
 from bayplan.cluster.owned_pods import JOB_TRACKING_FINALIZER, is_active
 from bayplan.cluster.store import ChangeEvent, object_key
-from bayplan.controllers.controller import Controller, ControllerTools, Outcome, Refused
+from bayplan.controllers.controller import Controller, ControllerTools, Outcome, Refusals
 from bayplan.controllers.job_indexes import INDEX_ANNOTATION, PendingIndexes, completion_index
 from bayplan.controllers.job_status import (
     COMPLETE,
@@ -47,12 +47,24 @@ _DEFAULT_BACKOFF_LIMIT = 6
 
 
 class _State:
-    """Cached state of one Job; all of it can be derived from the Job's pods and status."""
+    """Cached state of one Job, derived from its pods and status.
+
+    Attributes:
+        backoff: delays new pods after failures.
+        indexes: the completion indexes that are free.
+        index_failures: the number of failures and the time (ns) of the last failure, by index.
+        released: the ended pods without the finalizer that the status does not count yet, by UID: the removal of
+            another pod's finalizer, or the status, was refused.
+        noted: the UIDs of the ended pods that `backoff` counts, but the status does not count yet.
+        prepared: the template from which pods are created, or None before the first pod.
+    """
 
     def __init__(self, job: Job) -> None:
         self.backoff = Backoff()
         self.indexes = PendingIndexes(job.status.completed_indexes, job.status.failed_indexes or "")
         self.index_failures: dict[int, tuple[int, int]] = {}
+        self.released: dict[str, Pod] = {}
+        self.noted: dict[str, None] = {}
         self.prepared: PreparedTemplate | None = None
 
 
@@ -101,7 +113,7 @@ class JobController(Controller):
         run.reconcile()
         if run.finished:
             return self.reconcile(key, now_ns)
-        return run.again_ns if run.problem is None else Refused(run.problem, run.again_ns)
+        return run.refusals.outcome(run.again_ns)
 
     def _state(self, job: Job) -> _State:
         state = self._states.get(job.metadata.uid)
@@ -166,14 +178,18 @@ class _Run:
         self._status = job.status
         self._conditions = job.status.conditions
         self.finished = False
-        self.problem: InputError | None = None
+        self.refusals = Refusals()
         self.again_ns: int | None = None
 
     def reconcile(self) -> None:
         """Run all steps; see `JobController.reconcile`."""
         job = self._job
         succeeded, failed, ignored = self._newly_ended()
-        self._state.backoff.note(succeeded, failed)
+        noted = self._state.noted
+        self._state.backoff.note(
+            *([pod for pod in ended if pod.metadata.uid not in noted] for ended in (succeeded, failed))
+        )
+        noted.update((pod.metadata.uid, None) for pod in succeeded + failed)
         self._count(succeeded, failed)
         released = succeeded + failed + ignored
         suspended = bool(job.spec.suspend)
@@ -183,18 +199,18 @@ class _Run:
         if end is not None:
             released += self._kill_active(end)
         elif job.metadata.deletion_timestamp is None:
-            try:
+            with self.refusals:
                 self._manage(suspended)
-            except InputError as refusal:
-                self.problem = refusal
             if self._is_complete():
                 text = "Reached expected number of succeeded pods"
                 end = self._condition(SUCCESS_CRITERIA_MET, "CompletionsReached", text)
             else:
                 self._note_suspension(suspended)
-        for pod in released:
-            self._release(pod)
-        self._write(end)
+        refused = [pod for pod in released if not self._release(pod)]
+        if not refused:
+            self._write(end)
+            self._state.released.clear()
+            self._state.noted.clear()
 
     # --- counting -----------------------------------------------------------------------------------------------------
 
@@ -203,7 +219,7 @@ class _Run:
         succeeded: list[Pod] = []
         failed: list[Pod] = []
         ignored: list[Pod] = []
-        for pod in self._store.owned_pods(self._uid).uncounted.values():
+        for pod in (*self._state.released.values(), *self._store.owned_pods(self._uid).uncounted.values()):
             if pod.status.phase == "Succeeded":
                 kind = succeeded
             elif pod.status.phase == "Failed" or not self._replaces_failed_only():
@@ -246,11 +262,15 @@ class _Run:
             known = self._state.index_failures.get(index, (0, 0))
             self._state.index_failures[index] = max(known, (before + 1, finished_ns(pod)))
 
-    def _release(self, pod: Pod) -> None:
-        """Remove the finalizer from a counted pod."""
+    def _release(self, pod: Pod) -> bool:
+        """Remove the finalizer from a counted pod; return whether it has none."""
         stored = self._store.pods.get(object_key(pod.metadata))
-        if stored is not None and stored.metadata.uid == pod.metadata.uid:
-            self._writer.drop_finalizer(stored, JOB_TRACKING_FINALIZER)
+        with self.refusals:
+            if stored is not None and stored.metadata.uid == pod.metadata.uid:
+                self._writer.drop_finalizer(stored, JOB_TRACKING_FINALIZER)
+            self._state.released[pod.metadata.uid] = pod
+            return True
+        return False
 
     # --- the end ------------------------------------------------------------------------------------------------------
 

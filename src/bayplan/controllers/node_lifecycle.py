@@ -20,7 +20,7 @@ from bayplan.base.go_text.times import format_time
 from bayplan.cluster.owned_pods import is_active
 from bayplan.cluster.pod_status import with_condition
 from bayplan.cluster.store import ChangeEvent
-from bayplan.controllers.controller import Controller, ControllerTools
+from bayplan.controllers.controller import Controller, ControllerTools, Outcome, Refusals
 from bayplan.objects.node import Node, Taint
 from bayplan.objects.pod import Pod, PodCondition
 from bayplan.objects.selectors import tolerates
@@ -71,7 +71,7 @@ class NodeLifecycleController(Controller):
         """Return the name of the node that changed."""
         return (event.object.metadata.name,)
 
-    def reconcile(self, key: str, now_ns: int) -> int | None:
+    def reconcile(self, key: str, now_ns: int) -> Outcome:
         """Set the taints of a node, then evict the pods whose toleration has expired."""
         node = self.store.nodes.get(key)
         if node is None:
@@ -91,6 +91,7 @@ class NodeLifecycleController(Controller):
             return None
         self.evicting.setdefault(key, {})
         again_ns: int | None = None
+        refusals = Refusals()
         left = self.burst
         for pod in self.store.pods_on(key):
             if not is_active(pod):
@@ -100,12 +101,13 @@ class NodeLifecycleController(Controller):
                 continue
             if leave_ns <= now_ns:
                 if not left:
-                    return now_ns
-                left -= 1
-                self._evict(pod, now_ns)
+                    return refusals.outcome(now_ns)
+                with refusals:
+                    self._evict(pod, now_ns)
+                    left -= 1
             else:
                 again_ns = leave_ns if again_ns is None else min(again_ns, leave_ns)
-        return again_ns
+        return refusals.outcome(again_ns)
 
     def _register(self, node: Node) -> None:
         """Record an event about a new node."""
@@ -143,9 +145,9 @@ class NodeLifecycleController(Controller):
             message="Taint manager: deleting due to NoExecute taint",
             last_transition_time=format_time(now_ns),
         )
-        self.evicting[pod.spec.node_name].pop(pod.metadata.uid, None)
         pod = self.writer.update(replace(pod, status=with_condition(pod.status, condition)))
         self.writer.delete(pod, now_ns)
+        self.evicting[pod.spec.node_name].pop(pod.metadata.uid, None)
         text = f"Marking for deletion Pod {pod.key}"
         self.writer.record(pod, "TaintManagerEviction", text, "taint-eviction-controller")
 

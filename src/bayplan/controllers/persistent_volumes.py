@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from bayplan.base.go_text.times import parse_time_ns
 from bayplan.cluster.store import ChangeEvent
 from bayplan.cluster.volume_controller import PROVISIONED_BY, bound_claim, provisioned_volume, volume_writes
-from bayplan.controllers.controller import Controller, ControllerTools
+from bayplan.controllers.controller import Controller, ControllerTools, Outcome, Refusals
 from bayplan.objects.quantity import Quantity
 from bayplan.objects.selectors import EVERYTHING, compile_label_selector
 from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim, PersistentVolumeStatus, StorageClass
@@ -117,11 +117,14 @@ class PersistentVolumeController(Controller):
         if place < len(free) and free[place] == entry:
             del free[place]
 
-    def reconcile(self, key: str, now_ns: int) -> int | None:
+    def reconcile(self, key: str, now_ns: int) -> Outcome:
         """Bind a claim, or provision its volume; make a volume available, or release it from a deleted claim."""
         if key.startswith(_CLASS):
+            refusals = Refusals()
             for claim in list(self._unbound.get(key.removeprefix(_CLASS), ())):
-                self._sync_claim(claim, now_ns)
+                with refusals:
+                    self._sync_claim(claim, now_ns)
+            return refusals.outcome(None)
         elif "/" in key:
             if key in self._class_of:
                 self._sync_claim(key, now_ns)
@@ -129,6 +132,7 @@ class PersistentVolumeController(Controller):
             volume = self.store.get(PersistentVolume, key)
             if volume is not None and volume.metadata.deletion_timestamp is None:
                 self._sync_volume(volume, now_ns)
+            self._released.pop(key, None)
         return None
 
     # Claims.
@@ -205,7 +209,7 @@ class PersistentVolumeController(Controller):
         If the claim of a volume was deleted, delete or release it by its reclaim policy.
         """
         reference, name = volume.spec.claim_ref, volume.metadata.name
-        released = self._released.pop(name, None)
+        released = self._released.get(name)
         if reference is None:
             if volume.status.phase in ("", "Pending"):
                 self.writer.update(replace(volume, status=PersistentVolumeStatus(phase="Available")))

@@ -16,7 +16,7 @@ from bayplan.base.go_text.times import format_time, parse_time_ns
 from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.pod_status import with_condition
 from bayplan.cluster.store import DELETED, ChangeEvent
-from bayplan.controllers.controller import Controller, ControllerTools
+from bayplan.controllers.controller import Controller, ControllerTools, Outcome, Refusals
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod, PodCondition
 
@@ -65,7 +65,7 @@ class PodGarbageCollector(Controller):
         self._finished[item.key] = None
         return (_FINISHED_PODS,) if len(self._finished) > self._threshold else ()
 
-    def reconcile(self, key: str, now_ns: int) -> int | None:
+    def reconcile(self, key: str, now_ns: int) -> Outcome:
         """Delete the pods of a missing node, or the oldest of too many finished pods."""
         if key == _FINISHED_PODS:
             return self._trim(now_ns)
@@ -83,14 +83,20 @@ class PodGarbageCollector(Controller):
             last_transition_time=format_time(now_ns),
         )
         pods = [pod for pod in self.store.pods_on(key) if not _is_removed(pod)]
-        for pod in pods[: self.burst]:
-            if not is_finished(pod):
-                status = with_condition(replace(pod.status, phase="Failed"), condition)
-                pod = self.writer.update(replace(pod, status=status))
-            self.writer.delete(pod, now_ns, grace_seconds=0)
-        return now_ns if len(pods) > self.burst else None
+        refusals = Refusals()
+        left = self.burst
+        for pod in pods:
+            if not left:
+                return refusals.outcome(now_ns)
+            with refusals:
+                if not is_finished(pod):
+                    status = with_condition(replace(pod.status, phase="Failed"), condition)
+                    pod = self.writer.update(replace(pod, status=status))
+                self.writer.delete(pod, now_ns, grace_seconds=0)
+                left -= 1
+        return refusals.outcome(None)
 
-    def _trim(self, now_ns: int) -> int | None:
+    def _trim(self, now_ns: int) -> Outcome:
         """Delete the oldest finished pods over the threshold, checking every 20 seconds as upstream does."""
         surplus = len(self._finished) - self._threshold
         if surplus <= 0:
@@ -99,9 +105,11 @@ class PodGarbageCollector(Controller):
             return self._next_check_ns
         self._next_check_ns = now_ns + _CHECK_PERIOD_NS
         pods = [self.store.pods[key] for key in self._finished if key in self.store.pods]
+        refusals = Refusals()
         for pod in sorted(pods, key=_removal_order)[:surplus]:
-            self.writer.delete(pod, now_ns, grace_seconds=0)
-        return None
+            with refusals:
+                self.writer.delete(pod, now_ns, grace_seconds=0)
+        return refusals.outcome(None)
 
 
 def _is_removed(pod: Pod) -> bool:

@@ -11,10 +11,9 @@ from typing import Generic, TypeVar
 
 from msgspec.structs import replace
 
-from bayplan.base.errors import InputError
 from bayplan.cluster.owned_pods import OwnedPods
 from bayplan.controllers.availability import count_available
-from bayplan.controllers.controller import Controller, Outcome, Refused
+from bayplan.controllers.controller import Controller, Outcome, Refusals
 from bayplan.controllers.pod_ranking import rank_for_deletion
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
@@ -54,16 +53,14 @@ class ReplicaController(Controller, Generic[R]):
         active, terminating = len(owned.active), len(owned.terminating)
         available, soonest = count_available(owned, min_ready_seconds, now_ns)
         ready = len(owned.ready)
-        problem: InputError | None = None
+        refusals = Refusals()
         if item.metadata.deletion_timestamp is None:
-            try:
+            with refusals:
                 self._manage(item, owned, replicas, template, now_ns)
                 if abs(active - replicas) > self.burst:
                     soonest = now_ns
-            except InputError as refusal:
-                problem = refusal
         self.write_status(item, active, ready, available, terminating)
-        return soonest if problem is None else Refused(problem, soonest)
+        return refusals.outcome(soonest)
 
     def _manage(self, item: R, owned: OwnedPods, replicas: int, template: PodTemplateSpec, now_ns: int) -> None:
         active = len(owned.active)

@@ -17,13 +17,12 @@ from collections import Counter
 from msgspec.structs import replace
 
 from bayplan.base.durations import SECOND_NS
-from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import parse_time_ns
 from bayplan.cluster.naming import revision_name
 from bayplan.cluster.owned_pods import OwnedPods, condition_time, is_finished, is_ready
 from bayplan.cluster.store import ChangeEvent
 from bayplan.controllers.availability import count_available, is_available
-from bayplan.controllers.controller import Controller, ControllerTools, Outcome, Refused
+from bayplan.controllers.controller import Controller, ControllerTools, Outcome, Refusals
 from bayplan.controllers.pod_factory import PreparedTemplate, controller_reference
 from bayplan.controllers.revisions import (
     REVISION_LABEL,
@@ -93,14 +92,12 @@ class StatefulSetController(Controller):
         update = self._revision(item, state)
         current = state.history.find(hash_in(item.status.current_revision)) or update
         run = _Run(self, item, state, current, update, now_ns)
-        problem: InputError | None = None
+        refusals = Refusals()
         if item.metadata.deletion_timestamp is None:
-            try:
+            with refusals:
                 run.step()
-            except InputError as refusal:
-                problem = refusal
         self._write_status(item, state, current, update, now_ns)
-        return run.again_ns if problem is None else Refused(problem, run.again_ns)
+        return refusals.outcome(run.again_ns)
 
     def _forget_deleted(self) -> None:
         """Drop the cached state of sets that no longer exist and have no pods."""

@@ -1,0 +1,103 @@
+"""Controllers whose writes a policy refuses for one object: the others are processed, and the refused write is retried."""
+
+from __future__ import annotations
+
+from tests.apiserver.bridge.bridge_fixture import API, APPS, BATCH, BridgeFixture, job, workload
+from tests.apiserver.client import Document
+
+POLICIES = "/apis/admissionregistration.k8s.io/v1"
+PODS = f"{API}/namespaces/default/pods"
+
+
+def refuse(fixture: BridgeFixture, operation: str, expression: str, resource: str = "pods") -> None:
+    """Refuse an operation on objects for which a CEL expression is false."""
+    rule: Document = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": [operation], "resources": [resource]}
+    spec: Document = {"matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": expression}]}
+    fixture.post(f"{POLICIES}/validatingadmissionpolicies", {"metadata": {"name": "p"}, "spec": spec})
+    binding: Document = {"policyName": "p", "validationActions": ["Deny"]}
+    fixture.post(f"{POLICIES}/validatingadmissionpolicybindings", {"metadata": {"name": "p"}, "spec": binding})
+    fixture.run()
+
+
+def allow(fixture: BridgeFixture) -> None:
+    """Remove the policy."""
+    fixture.delete(f"{POLICIES}/validatingadmissionpolicybindings/p")
+    fixture.run(30)
+
+
+def test_a_job_counts_each_pod_once_while_the_finalizer_of_another_cannot_be_removed() -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(f"{BATCH}/jobs", job("calc", "10s", {"parallelism": 3, "completions": 3}))
+    fixture.run(5)
+    pods = fixture.names("pods")
+    refuse(fixture, "UPDATE", f"object.metadata.name != '{pods[1]}'")
+    fixture.run(60)
+    assert [each.metadata.finalizers != () for each in fixture.bridge.store.pods.values()].count(True) == 1
+    assert list(fixture.bridge.failures()) == ["Job default/calc"]
+    allow(fixture)
+    assert fixture.names("pods") == pods
+    assert fixture.get(f"{BATCH}/jobs/calc").at("status.succeeded") == 3
+    assert fixture.bridge.failures() == {}
+
+
+def test_pods_of_a_deleted_node_are_deleted_although_one_of_them_cannot_be() -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(f"{APPS}/replicasets", workload("ReplicaSet", "web", {"replicas": 3}))
+    fixture.run()
+    pods = fixture.names("pods")
+    refuse(fixture, "DELETE", f"oldObject.metadata.name != '{pods[0]}'")
+    fixture.delete(f"{API}/nodes/n0")
+    fixture.run(100)
+    assert set(pods) & set(fixture.names("pods")) == {pods[0]}
+    allow(fixture)
+    assert set(pods) & set(fixture.names("pods")) == set()
+
+
+def test_pods_on_a_node_that_is_not_ready_are_evicted_although_one_of_them_cannot_be() -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(f"{APPS}/replicasets", workload("ReplicaSet", "web", {"replicas": 3}))
+    fixture.run()
+    pods = fixture.names("pods")
+    refuse(fixture, "DELETE", f"oldObject.metadata.name != '{pods[0]}'")
+    conditions: Document = {"conditions": [{"type": "Ready", "status": "False"}]}
+    fixture.patch(f"{API}/nodes/n0/status", {"status": conditions})
+    fixture.run(350, schedule=False)
+    assert set(pods) & set(fixture.names("pods")) == {pods[0]}
+    allow(fixture)
+    fixture.run(60, schedule=False)
+    assert set(pods) & set(fixture.names("pods")) == set()
+
+
+def test_claims_are_bound_although_the_volume_of_another_cannot_be_created() -> None:
+    fixture = BridgeFixture(nodes=1)
+    claims = f"{API}/namespaces/default/persistentvolumeclaims"
+    for name in ("big", "small"):
+        size: Document = {"requests": {"storage": "9Ti" if name == "big" else "1Gi"}}
+        spec: Document = {"accessModes": ["ReadWriteOnce"], "storageClassName": "fast", "resources": size}
+        fixture.post(claims, {"metadata": {"name": name}, "spec": spec})
+    fixture.run()
+    refuse(fixture, "CREATE", "quantity(object.spec.capacity.storage).isLessThan(quantity('1Ti'))", "persistentvolumes")
+    storage_class: Document = {"metadata": {"name": "fast"}, "provisioner": "example.com/disk"}
+    fixture.post("/apis/storage.k8s.io/v1/storageclasses", storage_class)
+    fixture.run(60)
+    assert [fixture.get(f"{claims}/{name}").at("status.phase") for name in ("big", "small")] == ["Pending", "Bound"]
+    allow(fixture)
+    assert fixture.get(f"{claims}/big").at("status.phase") == "Bound"
+
+
+def test_the_volume_of_a_deleted_claim_is_deleted_once_that_is_allowed() -> None:
+    fixture = BridgeFixture(nodes=1)
+    claims, volumes = f"{API}/namespaces/default/persistentvolumeclaims", f"{API}/persistentvolumes"
+    storage_class: Document = {"metadata": {"name": "fast"}, "provisioner": "example.com/disk"}
+    fixture.post("/apis/storage.k8s.io/v1/storageclasses", storage_class)
+    size: Document = {"requests": {"storage": "1Gi"}}
+    spec: Document = {"accessModes": ["ReadWriteOnce"], "storageClassName": "fast", "resources": size}
+    fixture.post(claims, {"metadata": {"name": "c"}, "spec": spec})
+    fixture.run()
+    [volume] = fixture.names("persistentvolumes", "")
+    refuse(fixture, "DELETE", "false", "persistentvolumes")
+    fixture.delete(f"{claims}/c")
+    fixture.run(60)
+    assert fixture.get(f"{volumes}/{volume}").status == 200
+    allow(fixture)
+    assert fixture.get(f"{volumes}/{volume}").status == 404
