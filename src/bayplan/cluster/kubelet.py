@@ -44,6 +44,9 @@ from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 
 DEFAULT_GRACE_SECONDS = 30
+RETRY_DELAY_NS = 10 * SECOND_NS
+"""Delay before a refused write is tried again: the interval at which a real kubelet synchronizes statuses."""
+
 _EXIT_CODE_OF_SIGTERM = 143
 _MEMO_SIZE = 65536
 
@@ -268,23 +271,38 @@ class VirtualKubelet:
             pass
 
     def advance_one(self, now_ns: int) -> bool:
-        """Execute the first task that is due. Return whether there was one."""
+        """Execute the first task that is due. Return whether there was one.
+
+        Raises:
+            InputError: an annotation is invalid, or the API refuses the write. The task is due again later.
+        """
         due = self._timers.pop_due(now_ns)
         if due is None:
             return False
-        time_ns, (what, key, uid, exit_code) = due
+        time_ns, task = due
+        what, key, uid, exit_code = task
         pod = self._store.pods.get(key)
         if pod is None or pod.metadata.uid != uid:
             return True
-        if what == KILL:
-            self._kill(pod, time_ns)
-        elif owned_pods.is_finished(pod):
-            return True
-        elif what == FINISH:
-            self._finish(pod, exit_code, time_ns)
-        elif pod.metadata.deletion_timestamp is None:
-            self._pods.update(self._started(pod, time_ns))
+        try:
+            if what == KILL:
+                self._kill(pod, time_ns)
+            elif owned_pods.is_finished(pod):
+                return True
+            elif what == FINISH:
+                # If the start of a pod was refused, its end is planned again when it starts.
+                if pod.status.phase != "Pending":
+                    self._finish(pod, exit_code, time_ns)
+            elif pod.metadata.deletion_timestamp is None:
+                self._pods.update(self._started(pod, time_ns))
+        except InputError as problem:
+            self._timers.set(now_ns + self.retry_delay_ns(key, problem), task)
+            raise
         return True
+
+    def retry_delay_ns(self, key: str, problem: InputError) -> int:
+        """Return the delay after which a task of the pod with this key, which has just failed, is tried again."""
+        return RETRY_DELAY_NS
 
     def _finish(self, pod: Pod, exit_code: int, time_ns: int) -> None:
         listed = self._options.container_statuses

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from bayplan.base.durations import MILLISECOND_NS
 from bayplan.base.errors import InputError, InvariantError
 from bayplan.cluster.admission import PodAdmission
 from bayplan.cluster.store import ADDED, DELETED, MODIFIED, ChangeEvent, Kind, ObjectStore
@@ -25,14 +24,12 @@ from bayplan.controllers.pod_gc import PodGarbageCollector
 from bayplan.controllers.replica_set import ReplicaSetController, ReplicationControllerController
 from bayplan.controllers.stateful_set import StatefulSetController
 from bayplan.controllers.work_queue import Work, WorkQueue
-from bayplan.controllers.writer import AwaitsAnswers
+from bayplan.controllers.writer import ANSWER_WAIT_NS, AwaitsAnswers
 from bayplan.objects.meta import OwnerReference
 from bayplan.objects.pod import Pod
 from bayplan.objects.policy import LimitRange, PriorityClass, ResourceQuota
 
 _MAX_RECONCILES_AT_ONCE = 100_000
-_ANSWER_WAIT_NS = 20 * MILLISECOND_NS
-"""Delay after which an external service has most likely responded."""
 
 
 class ControllerManager:
@@ -272,7 +269,7 @@ class ControllerManager:
         controller.failed(key, problem)
         if self._retries:
             if isinstance(problem, AwaitsAnswers):
-                self._work.add_at(work, now_ns + _ANSWER_WAIT_NS)
+                self._work.add_at(work, now_ns + ANSWER_WAIT_NS)
             else:
                 self._work.retry(work, now_ns)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Protocol, TypeVar
 
+from bayplan.base.durations import MILLISECOND_NS
 from bayplan.base.errors import InputError
 from bayplan.objects.meta import KubernetesObject
 
@@ -40,6 +41,10 @@ class WriteRejected(InputError):
     def __init__(self, what: str, message: str) -> None:
         self.message = message
         super().__init__(what, got=message)
+
+
+ANSWER_WAIT_NS = 20 * MILLISECOND_NS
+"""Delay after which an external service has most likely responded."""
 
 
 class AwaitsAnswers(WriteRejected):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bayplan.controllers.node_lifecycle import has_ready_condition
 from tests.apiserver.bridge.bridge_fixture import API, APPS, BATCH, BridgeFixture, job, workload
 from tests.apiserver.client import Document
 
@@ -101,3 +102,36 @@ def test_the_volume_of_a_deleted_claim_is_deleted_once_that_is_allowed() -> None
     assert fixture.get(f"{volumes}/{volume}").status == 200
     allow(fixture)
     assert fixture.get(f"{volumes}/{volume}").status == 404
+
+
+def test_the_kubelet_starts_and_ends_a_pod_once_that_is_allowed() -> None:
+    fixture = BridgeFixture(nodes=1)
+    refuse(fixture, "UPDATE", "object.metadata.name != 'first'", "pods/status")
+    for name in ("first", "second"):
+        pod: Document = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "app:1"}]}
+        annotations: Document = {"bayplan.io/run-time": "20s"}
+        fixture.post(PODS, {"metadata": {"name": name, "annotations": annotations}, "spec": pod})
+    fixture.run(45)
+    assert [fixture.get(f"{PODS}/{name}").at("status.phase") for name in ("first", "second")] == [
+        "Pending",
+        "Succeeded",
+    ]
+    assert list(fixture.bridge.failures()) == ["Pod default/first"]
+    fixture.delete(f"{POLICIES}/validatingadmissionpolicybindings/p")
+    fixture.run(15)
+    assert fixture.get(f"{PODS}/first").at("status.phase") == "Running"
+    assert fixture.bridge.failures() == {}
+    fixture.run(20)
+    assert fixture.get(f"{PODS}/first").at("status.phase") == "Succeeded"
+
+
+def test_the_kubelet_completes_a_node_once_that_is_allowed() -> None:
+    fixture = BridgeFixture()
+    refuse(fixture, "UPDATE", "false", "nodes/status")
+    fixture.add_node("n0")
+    fixture.run(30)
+    assert not has_ready_condition(fixture.bridge.store.nodes["n0"])
+    assert list(fixture.bridge.failures()) == ["Node n0"]
+    allow(fixture)
+    assert has_ready_condition(fixture.bridge.store.nodes["n0"])
+    assert fixture.bridge.failures() == {}

@@ -30,6 +30,7 @@ from bayplan.base.errors import InputError
 from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.kubelet import KubeletOptions
 from bayplan.cluster.store import ChangeEvent
+from bayplan.controllers.writer import AwaitsAnswers
 
 Listener = Callable[[Sequence[ChangeEvent]], None]
 
@@ -72,7 +73,6 @@ class Bridge:
     Attributes:
         store: the typed objects; read-only, and only for the thread of the event loop.
         on_work: called when there is new work for `flush` or `advance`.
-        problems: the rejected writes of the kubelet, by object.
     """
 
     def __init__(self, backend: Backend, *, seed: int, options: BridgeOptions = NOTHING_RUNS) -> None:
@@ -82,7 +82,6 @@ class Bridge:
         if options.controllers:
             backend.runs.add("controller-manager")
         self.on_work: Callable[[], None] | None = None
-        self.problems: dict[str, InputError] = {}
         self._bugs: dict[str, Exception] = {}
         self._streams = RandomStreams(seed)
         self._writer = ObjectWriter(backend)
@@ -253,9 +252,10 @@ class Bridge:
         self._writer.manager = KUBELET
         try:
             return step()
+        except AwaitsAnswers:
+            pass
         except InputError as problem:
             _log.warning("kubelet: %s", problem)
-            self.problems[problem.what] = problem
         except Exception as problem:  # A bug with one pod must not affect other pods.
             _log.exception("kubelet")
             self._bugs[f"kubelet {problem}"] = problem
@@ -286,7 +286,7 @@ class Bridge:
 
     def failures(self) -> dict[str, InputError]:
         """Return the current failures by object: rejected writes, and objects that cannot be decoded."""
-        failures = self.store.undecodable | self.problems
+        failures = self.store.undecodable | self._agent.failures
         if self._controllers is not None:
             failures |= self._controllers.manager.failures
         return failures

@@ -22,13 +22,14 @@ from bayplan.apiserver.bridge.typed_store import TypedStore
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import format_time, parse_time_ns
-from bayplan.cluster.kubelet import DEFAULT_GRACE_SECONDS, KILL, START, KubeletOptions, VirtualKubelet
+from bayplan.cluster.kubelet import DEFAULT_GRACE_SECONDS, KILL, RETRY_DELAY_NS, START, KubeletOptions, VirtualKubelet
 from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.pod_status import ended_status
 from bayplan.cluster.run_time import ENDS_BY_ITSELF, RUN_TIME_ANNOTATION
 from bayplan.cluster.store import ADDED, ChangeEvent
+from bayplan.cluster.timers import Timers
 from bayplan.controllers.node_lifecycle import has_ready_condition
-from bayplan.controllers.writer import WARNING, WriteRejected
+from bayplan.controllers.writer import ANSWER_WAIT_NS, WARNING, AwaitsAnswers, WriteRejected
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 
@@ -46,6 +47,7 @@ class Kubelet(VirtualKubelet):
 
     Attributes:
         foreign: the names of the nodes that have a real kubelet.
+        failures: the refused writes that will be tried again, by ``Kind key``.
     """
 
     def __init__(self, store: TypedStore, writer: ApiWriter, options: KubeletOptions, recorder: EventRecorder) -> None:
@@ -56,13 +58,17 @@ class Kubelet(VirtualKubelet):
         self._incomplete_nodes: deque[str] = deque()
         self._taken: dict[str, None] = {}
         self._killing: dict[str, int] = {}
+        self._refused_nodes: Timers[str] = Timers()
         self.foreign: dict[str, None] = {}
+        self.failures: dict[str, InputError] = {}
 
     # --- planning -----------------------------------------------------------------------------------------------------
 
     def observe(self, event: ChangeEvent, now_ns: int) -> None:
         """Plan the tasks that follow from a change."""
         item = event.object
+        if self.failures:
+            self.failures.pop(f"{type(item).__name__} {item.key}", None)
         if isinstance(item, Pod):
             if event.new is None:
                 self._taken.pop(item.metadata.uid, None)
@@ -116,7 +122,10 @@ class Kubelet(VirtualKubelet):
 
     def next_wakeup(self) -> int | None:
         """Return the time at which `advance_one` has a task, 0 for immediately, or None if there is none."""
-        return 0 if self._new_nodes or self._incomplete_nodes else super().next_wakeup()
+        if self._new_nodes or self._incomplete_nodes:
+            return 0
+        times = (super().next_wakeup(), self._refused_nodes.next_time)
+        return min((time_ns for time_ns in times if time_ns is not None), default=None)
 
     def advance_one(self, now_ns: int) -> bool:
         """Make a new node ready, or execute the first due task, and return whether there was either.
@@ -124,6 +133,8 @@ class Kubelet(VirtualKubelet):
         Raises:
             WriteRejected: the API rejects the write.
         """
+        while (due := self._refused_nodes.pop_due(now_ns)) is not None:
+            self._new_nodes.append(due[1])
         if self._new_nodes:
             self._complete(self._new_nodes.popleft(), now_ns)
             return True
@@ -148,9 +159,23 @@ class Kubelet(VirtualKubelet):
         if node is None or name in self.foreign or not is_incomplete(node):
             return
         is_new = not has_ready_condition(node)
-        self._pods.update(completed(node, self._addresses, format_time(now_ns)))
+        try:
+            self._pods.update(completed(node, self._addresses, format_time(now_ns)))
+        except WriteRejected as problem:
+            self._refused_nodes.set(now_ns + self._note_failure(f"Node {name}", problem), name)
+            raise
         if is_new:
             self._recorder.record(node, "NodeReady", f"Node {name} status is now: NodeReady", "kubelet", host=name)
+
+    def retry_delay_ns(self, key: str, problem: InputError) -> int:
+        """Record a failure, and return the delay before the next try."""
+        return self._note_failure(f"Pod {key}", problem)
+
+    def _note_failure(self, name: str, problem: InputError) -> int:
+        if isinstance(problem, AwaitsAnswers):
+            return ANSWER_WAIT_NS
+        self.failures[name] = problem
+        return RETRY_DELAY_NS
 
     def _plan_end(self, pod: Pod, start_ns: int, now_ns: int) -> None:
         try:
