@@ -13,7 +13,7 @@ Source: pkg/controller/garbagecollector v1.36.3, https://kubernetes.io/docs/conc
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 import msgspec
@@ -21,11 +21,12 @@ from msgspec.structs import replace
 
 from bayplan.cluster.owned_pods import JOB_TRACKING_FINALIZER
 from bayplan.cluster.store import DELETED, ChangeEvent, Kind, ObjectStore, object_key
-from bayplan.controllers.controller import Controller, ControllerTools
+from bayplan.controllers.controller import Controller, ControllerTools, Outcome, Refusals
 from bayplan.controllers.writer import FOREGROUND_FINALIZER, ORPHAN_FINALIZER, Propagation, Writer
 from bayplan.objects.meta import KubernetesObject, OwnerReference
 
 P = TypeVar("P")
+T = TypeVar("T")
 
 
 class OwnerRefs(msgspec.Struct, gc=False, rename="camel", frozen=True):
@@ -102,6 +103,8 @@ class GarbageCollector(Controller, Generic[P]):
         super().__init__(tools)
         self.graph = graph
         self._waiting: dict[str, P] = {}
+        # By owner: how many dependents are left for last, because the writes to them were refused.
+        self._refused: dict[str, int] = {}
 
     # --- events -------------------------------------------------------------------------------------------------------
 
@@ -115,6 +118,8 @@ class GarbageCollector(Controller, Generic[P]):
         if refs.asks_for_dependents:
             self._waiting[refs.uid] = place
             found.append(refs.uid)
+        elif self._waiting:
+            self._waiting.pop(refs.uid, None)
         for owner in refs.owner_references:
             if owner.uid in self._waiting or self.graph.is_deleted(owner.uid):
                 found.append(owner.uid)
@@ -131,12 +136,8 @@ class GarbageCollector(Controller, Generic[P]):
 
     # --- reconcile ----------------------------------------------------------------------------------------------------
 
-    def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Delete, wait for, or release the dependents of one owner.
-
-        Raises:
-            WriteRejected: a write is rejected.
-        """
+    def reconcile(self, key: str, now_ns: int) -> Outcome:
+        """Delete, wait for, or release the dependents of one owner."""
         place = self._waiting.get(key)
         refs = self.graph.refs(place) if place is not None else None
         if place is not None and refs is not None and refs.uid == key:
@@ -144,37 +145,50 @@ class GarbageCollector(Controller, Generic[P]):
         if not self.graph.is_deleted(key):
             return None
         left = self._remaining_dependents(key)
-        for dependent, refs in left[: self.burst]:
-            self._remove_owner(dependent, refs, key, now_ns)
-        if len(left) > self.burst:
-            return now_ns
-        self.graph.forget_deleted(key)
-        return None
+        is_done, outcome = self._process(key, left, lambda each: self._remove_owner(*each, key, now_ns), now_ns)
+        if is_done:
+            self.graph.forget_deleted(key)
+        return outcome
 
-    def _serve(self, place: P, owner: OwnerRefs, now_ns: int) -> int | None:
-        """Orphan or delete the dependents of an owner, then drop its finalizer. Return the time (ns) to continue, or None."""
+    def _process(self, uid: str, left: list[T], act: Callable[[T], None], now_ns: int) -> tuple[bool, Outcome]:
+        """Process up to `burst` dependents of an owner; those that were refused before come last.
+
+        Return whether no dependent is left, and the outcome of the reconcile.
+        """
+        refusals = Refusals()
+        start = self._refused.pop(uid, 0) % max(len(left), 1)
+        turn = (left[start:] + left[:start])[: self.burst]
+        refused = len(turn)
+        for each in turn:
+            with refusals:
+                act(each)
+                refused -= 1
+        if refused:
+            self._refused[uid] = start + refused
+        continues = len(left) > len(turn) and refused < len(turn)
+        return not refused and len(left) == len(turn), refusals.outcome(now_ns if continues else None)
+
+    def _serve(self, place: P, owner: OwnerRefs, now_ns: int) -> Outcome:
+        """Orphan or delete the dependents of an owner, then drop its finalizer."""
         uid = owner.uid
         dependents = self.graph.dependents(uid)
         if ORPHAN_FINALIZER in owner.finalizers:
-            for dependent in dependents[: self.burst]:
-                self.graph.drop_reference(dependent, uid)
-            if len(dependents) > self.burst:
-                return now_ns
-            self._release(place, uid, ORPHAN_FINALIZER)
+            is_done, outcome = self._process(uid, dependents, lambda each: self.graph.drop_reference(each, uid), now_ns)
+            if is_done:
+                self.graph.drop_finalizer(place, ORPHAN_FINALIZER)
+            return outcome
+        if FOREGROUND_FINALIZER not in owner.finalizers:
             return None
-        left = self._remaining_dependents(uid)
-        for dependent, refs in left[: self.burst]:
-            # A dependent that has dependents is deleted in the foreground, so that they are deleted first.
-            self.graph.delete(dependent, now_ns, foreground=bool(self.graph.dependents(refs.uid)))
-        if len(left) > self.burst:
-            return now_ns
-        if not any(self._blocks(each, uid) for each in self.graph.dependents(uid)):
-            self._release(place, uid, FOREGROUND_FINALIZER)
-        return None
-
-    def _release(self, place: P, uid: str, finalizer: str) -> None:
-        self._waiting.pop(uid, None)
-        self.graph.drop_finalizer(place, finalizer)
+        # A dependent that has dependents is deleted in the foreground, so that they are deleted first.
+        is_done, outcome = self._process(
+            uid,
+            self._remaining_dependents(uid),
+            lambda each: self.graph.delete(each[0], now_ns, foreground=bool(self.graph.dependents(each[1].uid))),
+            now_ns,
+        )
+        if is_done and not any(self._blocks(each, uid) for each in self.graph.dependents(uid)):
+            self.graph.drop_finalizer(place, FOREGROUND_FINALIZER)
+        return outcome
 
     def _remove_owner(self, dependent: P, refs: OwnerRefs, uid: str, now_ns: int) -> None:
         if any(not self.graph.is_deleted(owner.uid) for owner in refs.owner_references if owner.uid != uid):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bayplan.controllers.node_lifecycle import has_ready_condition
 from tests.apiserver.bridge.bridge_fixture import API, APPS, BATCH, BridgeFixture, job, workload
 from tests.apiserver.client import Document
@@ -135,3 +137,33 @@ def test_the_kubelet_completes_a_node_once_that_is_allowed() -> None:
     allow(fixture)
     assert has_ready_condition(fixture.bridge.store.nodes["n0"])
     assert fixture.bridge.failures() == {}
+
+
+@pytest.mark.parametrize("policy", ["Background", "Foreground"])
+def test_dependents_are_deleted_although_some_cannot_be_and_those_once_that_is_allowed(policy: str) -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(f"{APPS}/replicasets", workload("ReplicaSet", "web", {"replicas": 50}))
+    fixture.run()
+    kept = fixture.names("pods")[:20]
+    names = ", ".join(f"'{name}'" for name in kept)
+    refuse(fixture, "DELETE", f"!(oldObject.metadata.name in [{names}])")
+    fixture.delete(f"{APPS}/replicasets/web", {"propagationPolicy": policy})
+    fixture.run(60)
+    assert (fixture.names("pods"), fixture.names("apps/replicasets")) == (kept, ["web"] * (policy == "Foreground"))
+    allow(fixture)
+    fixture.run(60)
+    assert (fixture.names("pods"), fixture.names("apps/replicasets")) == ([], [])
+
+
+@pytest.mark.parametrize("policy", ["Orphan", "Foreground"])
+def test_an_owner_is_deleted_once_its_finalizer_can_be_removed(policy: str) -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(f"{APPS}/replicasets", workload("ReplicaSet", "web", {"replicas": 2}))
+    fixture.run()
+    refuse(fixture, "UPDATE", "request.userInfo.username == 'nobody'", "replicasets")
+    fixture.delete(f"{APPS}/replicasets/web", {"propagationPolicy": policy})
+    fixture.run(60)
+    assert fixture.names("apps/replicasets") == ["web"]
+    allow(fixture)
+    assert fixture.names("apps/replicasets") == []
+    assert len(fixture.names("pods")) == (2 if policy == "Orphan" else 0)
