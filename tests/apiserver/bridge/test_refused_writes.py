@@ -167,3 +167,20 @@ def test_an_owner_is_deleted_once_its_finalizer_can_be_removed(policy: str) -> N
     allow(fixture)
     assert fixture.names("apps/replicasets") == []
     assert len(fixture.names("pods")) == (2 if policy == "Orphan" else 0)
+
+
+def test_a_cron_job_starts_jobs_on_time_and_deletes_others_although_one_cannot_be_deleted() -> None:
+    fixture = BridgeFixture(nodes=1)
+    made = job("ignored", "5s")
+    spec: Document = {"schedule": "* * * * *", "successfulJobsHistoryLimit": 1, "jobTemplate": {"spec": made["spec"]}}
+    fixture.post(f"{BATCH}/cronjobs", {"metadata": {"name": "tick"}, "spec": spec})
+    fixture.run(70)
+    [first] = fixture.names("batch/jobs")
+    refuse(fixture, "DELETE", f"oldObject.metadata.name != '{first}'", "jobs")
+    fixture.run(300)
+    jobs = [fixture.get(f"{BATCH}/jobs/{name}") for name in fixture.names("batch/jobs")]
+    assert (len(jobs), jobs[0].at("metadata.name")) == (2, first)
+    times = [str(each.at("metadata.creationTimestamp")) for each in jobs]
+    assert all(time.endswith(":00Z") for time in times)
+    allow(fixture)
+    assert first not in fixture.names("batch/jobs")
