@@ -62,5 +62,5 @@ def test_html_is_escaped() -> None:
 def test_to_pandas_requires_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(ROWS.to_pandas()["x"]) == [1, 2]
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(InputError, match=r"to_pandas\(\): pandas is not installed; try pip install"):
+    with pytest.raises(InputError, match="pandas is not installed; try pip install"):
         ROWS.to_pandas()
