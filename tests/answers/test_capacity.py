@@ -181,6 +181,18 @@ def test_a_mix_preserves_its_proportions() -> None:
     )
 
 
+def test_copies_of_workloads_with_the_same_name_have_different_names() -> None:
+    cluster = cluster_of(*NODES, WEB, running("job-1", "n2", owner="web", kind="Job").obj())
+    answer = capacity(cluster, parse_mix("replicaset/web,job/web"))
+    assert [each.copies for each in answer.workloads] == [3, 3]
+    assert len({each.copy for each in answer.placements}) == 6
+
+
+def test_two_names_of_one_workload_are_refused() -> None:
+    with pytest.raises(InputError, match="the same workload"):
+        capacity(cluster_of(*NODES, WEB), parse_mix("web,rs/web"))
+
+
 def test_each_zone_reports_its_copies_and_why_it_takes_no_more() -> None:
     answer = capacity(cluster_of(*NODES, node("n3", zone="b", cpu="1"), SPREAD), [Share("spread")])
     assert [(each.zone, each.nodes, each.copies, each.nodes_left) for each in answer.groups] == [
@@ -203,6 +215,7 @@ def test_repeated_questions_give_the_same_answer() -> None:
     [
         pytest.param("web", [Share("web")], id="one workload"),
         pytest.param("web=3,deployment/shop/db", [Share("web", 3), Share("deployment/shop/db")], id="a mix"),
+        pytest.param("web=2,db,web", [Share("web", 3), Share("db")], id="a workload that occurs twice"),
         pytest.param("web=0", None, id="no replica of one"),
         pytest.param("web,,db", None, id="no name"),
     ],

@@ -218,6 +218,12 @@ def test_existing_room_is_used_first_and_more_copies_can_be_requested() -> None:
     cluster.state.check_invariants()
 
 
+def test_copies_of_workloads_with_the_same_name_need_room_each() -> None:
+    cluster = cluster_of(*FULL, running("job-1", "n1", owner="web", kind="Job", cpu="0").obj())
+    answer = nodes_to_add(cluster, [parse_shape(SMALL)], copies={"replicaset/web": 4, "job/web": 4})
+    assert (answer.waiting, len(answer.pods), answer.price) == (8, 8, 2.0)
+
+
 def test_shapes_of_groups_nodes_by_pool_and_zone() -> None:
     cluster = cluster_of(node("n1", pool="x"), node("n2", pool="x"), node("n3", zone="b", pool="x"))
     assert [each.name for each in shapes_of(cluster.state)] == ["x/a", "x/b"]

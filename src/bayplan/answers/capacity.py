@@ -15,12 +15,11 @@ import numpy as np
 from bayplan.analysis.filter_matrix import LOAD, VOLUME_FILTERS
 from bayplan.analysis.rows import Rows
 from bayplan.analysis.volume_places import placed_volumes, volume_exclusion
-from bayplan.answers.copies import Template, admission_of, quota_namespaces, replacement_of_victim
+from bayplan.answers.copies import Template, admission_of, quota_namespaces, replacement_of_victim, templates_of
 from bayplan.answers.instant_host import Eviction
 from bayplan.answers.node_groups import Group, group_of
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.trial import Trial
-from bayplan.answers.workloads import find_workload
 from bayplan.base.counted_nouns import format_count, is_or_are
 from bayplan.base.errors import InputError
 from bayplan.engine.cycle import first_failures
@@ -55,20 +54,20 @@ class Share(msgspec.Struct, frozen=True):
 
 
 def parse_mix(text: str) -> list[Share]:
-    """Parse a mix, i.e. workloads with their proportions: ``deployment/web=3,db``.
+    """Parse a mix, i.e. workloads with their proportions: ``deployment/web=3,db``. Proportions of equal names are added.
 
     Raises:
         InputError: a proportion is not a number from 1 to 1,000, or a workload has no name.
     """
-    found = []
+    counts = dict[str, int]()
     for part in text.split(","):
         name, equals, number = part.strip().partition("=")
         if not name or (equals and (not number.isascii() or not number.isdecimal() or not 1 <= int(number) <= 1000)):
             raise InputError(
                 "workloads", got=repr(part), wanted="WORKLOAD or WORKLOAD=N, N from 1 to 1000", hint="web=3,db=1"
             )
-        found.append(Share(name, int(number) if equals else 1))
-    return found
+        counts[name] = counts.get(name, 0) + (int(number) if equals else 1)
+    return [Share(name, count) for name, count in counts.items()]
 
 
 class WorkloadCapacity(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,7 +180,7 @@ def capacity(
         seeds: further seeds for tie-breaking, to find the range of the answer.
 
     Raises:
-        InputError: a workload does not exist, or can't be copied.
+        InputError: a workload does not exist, can't be copied, or occurs twice.
     """
     if not mix or any(share.count < 1 for share in mix) or limit < 1:
         raise InputError(
@@ -189,7 +188,7 @@ def capacity(
             got="a number below 1" if mix else "no workload",
             wanted="at least one workload, and counts and a limit of at least 1",
         )
-    templates = [Template(find_workload(share.workload, cluster), cluster) for share in mix]
+    templates = templates_of([share.workload for share in mix], cluster)
     filling = _Filling(cluster, templates, [share.count for share in mix], preempts=preempts, limit=limit)
     return filling.run(cluster.seed, seeds)
 
@@ -248,6 +247,7 @@ class _Filling:
                     break
                 items = self._templates[number].next()
                 key = items[-1].key
+                assert key not in trial.scheduler.pods
                 if admission is not None:
                     try:
                         admission.charge(_pod_of(items))

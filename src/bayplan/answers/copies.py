@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from bayplan.answers.displaced_pods import is_recreated_elsewhere
 from bayplan.answers.question_cluster import QuestionCluster
-from bayplan.answers.workloads import Found, template_of
+from bayplan.answers.workloads import Found, find_workload, template_of
 from bayplan.base.errors import InputError
 from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.admission import PodAdmission
@@ -247,6 +247,8 @@ class Template:
     Args:
         found: the workload.
         cluster: the cluster with the workload; its priority classes, limit ranges and quotas apply.
+        numbers: the numbers of the next copies by name without number, shared by all templates whose copies are in one
+            cluster; None for a template alone.
 
     Attributes:
         pod: the pod that is copied.
@@ -258,7 +260,7 @@ class Template:
         InputError: the workload is a DaemonSet or has neither pods nor a template, or admission rejects its pods.
     """
 
-    def __init__(self, found: Found, cluster: QuestionCluster) -> None:
+    def __init__(self, found: Found, cluster: QuestionCluster, numbers: dict[str, int] | None = None) -> None:
         check_has_replicas(found)
         self.label = found.label
         self._cluster = cluster
@@ -280,7 +282,7 @@ class Template:
         owner = self.pod.metadata.controller()
         if owner is not None and owner.kind == "StatefulSet":
             self._base = owner.name
-        self._next = 0
+        self._numbers: dict[str, int] = {} if numbers is None else numbers
         self.provisions = any(isinstance(item, PersistentVolume) for item in self._copier.copy(self._base))
 
     def _from_template(self, item: KubernetesObject, template: PodTemplateSpec) -> tuple[Pod, Lookup]:
@@ -308,16 +310,36 @@ class Template:
         return replace(pod, spec=admission_of(self._cluster).admit(pod)), objects
 
     def next(self) -> list[KubernetesObject]:
-        """Return the objects of the next copy, the pod last. The pod's name is not in use."""
-        namespace, pods = self.pod.metadata.namespace, self._cluster.objects.get(Pod, {})
-        while f"{namespace}/{self._base}-{self._next}" in pods:
-            self._next += 1
-        self._next += 1
-        return self._copier.copy(f"{self._base}-{self._next - 1}")
+        """Return the objects of the next copy, the pod last. No pod of the cluster, and no other copy, has its name."""
+        key, pods = f"{self.pod.metadata.namespace}/{self._base}", self._cluster.objects.get(Pod, {})
+        number = self._numbers.get(key, 0)
+        while f"{key}-{number}" in pods:
+            number += 1
+        self._numbers[key] = number + 1
+        return self._copier.copy(f"{self._base}-{number}")
 
     def begin(self) -> None:
-        """Restart the numbering of copies."""
-        self._next = 0
+        """Restart the numbering of copies. Call it for all templates that share their numbers."""
+        self._numbers.clear()
+
+
+def templates_of(workloads: Iterable[str], cluster: QuestionCluster) -> list[Template]:
+    """Return a template of each workload; no two copies have the same name.
+
+    Raises:
+        InputError: a workload does not exist or can't be copied, or two of the names mean the same workload.
+    """
+    numbers = dict[str, int]()
+    names = dict[str, str]()
+    found = []
+    for name in workloads:
+        workload = find_workload(name, cluster)
+        if (other := names.get(workload.label)) is not None:
+            got = f"'{other}' and '{name}', which are the same workload"
+            raise InputError("workloads", got=got, wanted="different workloads", hint=f"{workload.label}=2")
+        names[workload.label] = name
+        found.append(Template(workload, cluster, numbers))
+    return found
 
 
 def admission_of(

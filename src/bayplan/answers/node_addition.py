@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from bayplan.analysis.rows import Rows
 from bayplan.answers.bounds import addition_bound, packed_addition_bound
-from bayplan.answers.copies import Template, replacement
+from bayplan.answers.copies import replacement, templates_of
 from bayplan.answers.daemon_pods import daemon_models
 from bayplan.answers.dependent_pods import DependentPods
 from bayplan.answers.node_groups import ZONE
@@ -27,7 +27,6 @@ from bayplan.answers.node_shapes import NodeShape, place_labels, unknown_zones
 from bayplan.answers.pod_orders import order_note, possible_orders
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.trial import Trial
-from bayplan.answers.workloads import find_workload
 from bayplan.base.counted_nouns import format_count, is_or_are
 from bayplan.base.errors import InputError
 from bayplan.objects.meta import KubernetesObject
@@ -121,7 +120,7 @@ def nodes_to_add(
             evicted.
 
     Raises:
-        InputError: there is no shape, or a workload does not exist.
+        InputError: there is no shape, or a workload does not exist or occurs twice.
         MissingExtra: OR-tools is needed and not installed.
     """
     if not shapes:
@@ -162,14 +161,14 @@ class _Addition:
         waiting = [pod for pod in cluster.waiting.values() if not pod.spec.scheduling_gates]
         waiting.sort(key=lambda pod: pod.metadata.creation_timestamp or "")
         self._items = [replacement(pod, cluster) for pod in waiting]
-        for text, count in copies.items():
-            template = Template(find_workload(text, cluster), cluster)
+        for template, count in zip(templates_of(copies, cluster), copies.values(), strict=True):
             self._items += [template.next() for _ in range(count)]
         self._gated = len(cluster.waiting) - len(waiting)
         # Pods that differ only in name share a number; pods with individual claims don't.
         numbers: dict[bytes, int] = {}
         self._alike = [numbers.setdefault(_equality_key(items), len(numbers)) for items in self._items]
         self._place_of = {items[-1].key: number for number, items in enumerate(self._items)}
+        assert len(self._place_of) == len(self._items)
         self._pods = [pod for items in self._items if isinstance(pod := items[-1], Pod)]
         self._orders, self._by_size = possible_orders(self._pods, self._alike, cluster.state, cluster.seed)
         self._dependents = DependentPods(dict(zip(self._alike, self._pods, strict=True)))
