@@ -6,33 +6,35 @@ pattern (``pool-a-*``) or label (``label:disk=ssd``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase
-from itertools import chain
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
-from bayplan.analysis.node_taints import parse_taint
+from bayplan.analysis.node_taints import parse_taint, taint_text
+from bayplan.answers.changed_cluster import ChangedCluster
 from bayplan.answers.copies import Template, admission_of, check_has_replicas, quota_namespaces, replacement
 from bayplan.answers.daemon_pods import daemon_models
 from bayplan.answers.displaced_pods import is_recreated_elsewhere
 from bayplan.answers.drain_rules import uncordoned
 from bayplan.answers.node_amounts import check_node_amount
 from bayplan.answers.node_groups import ZONE
+from bayplan.answers.node_selection import matching_nodes
 from bayplan.answers.node_shapes import parse_shape
-from bayplan.answers.question_cluster import QuestionCluster
-from bayplan.answers.trial import Trial
-from bayplan.answers.workloads import KINDS, Found, find_workload
+from bayplan.answers.workloads import KINDS
 from bayplan.base.counted_nouns import format_count, is_or_are
 from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
 from bayplan.cluster.admission import PodAdmission
+from bayplan.cluster.namespace_policies import PodForbidden
 from bayplan.controllers.pod_ranking import rank_for_deletion
 from bayplan.objects.meta import KubernetesObject
-from bayplan.objects.node import Node
-from bayplan.objects.pod import Pod
+from bayplan.objects.node import Node, Taint
+from bayplan.objects.pod import Pod, PodSpec
 from bayplan.objects.selectors import tolerates
+
+API_TOKEN = "kube-api-access-"
+"""The start of the name of the volume that kube-apiserver adds to pods for the token of their service account."""
 
 MAX_ADDED = 100_000
 """Maximum number of nodes or copies that one change may add."""
@@ -55,26 +57,6 @@ class Change(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"{self.kind}={self.target}" + (f":{self.value}" if self.value else "")
-
-
-class Effect(msgspec.Struct):
-    """The direct effect of a change, before anything is scheduled.
-
-    Attributes:
-        displaced: the pods, by key, that lost their node and are recreated.
-        gone: why pods are not recreated, by key.
-        added: the workload of each new pod, by key.
-        nodes_gone: the names of removed nodes.
-        nodes_added: the names of new nodes.
-        notes: sentences for the assumptions of the answer.
-    """
-
-    displaced: dict[str, Pod] = {}
-    gone: dict[str, str] = {}
-    added: dict[str, str] = {}
-    nodes_gone: dict[str, None] = {}
-    nodes_added: dict[str, None] = {}
-    notes: dict[str, None] = {}
 
 
 def parse_change(text: str) -> Change:
@@ -129,80 +111,19 @@ def is_change(text: str) -> bool:
     return bool(equals) and kind in CHANGES
 
 
-def apply_change(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
-    """Apply a change. Pods that it displaces are only recorded in `effect`.
+def apply_change(change: Change, here: ChangedCluster) -> None:
+    """Apply a change. Pods that it displaces are not scheduled again yet.
 
     Raises:
         InputError: the target does not exist, or the value can't be parsed.
     """
-    CHANGES[change.kind].apply(change, trial, cluster, effect)
+    CHANGES[change.kind].apply(change, here)
 
 
 # --- nodes ------------------------------------------------------------------------------------------------------------
 
 
-def select_nodes(text: str, trial: Trial) -> list[Node]:
-    """Return the nodes of a trial that a text selects: a name, a pattern, ``label:key=value`` or ``label:key`` (any value).
-
-    Raises:
-        InputError: no node matches.
-    """
-    return matching_nodes(text, trial.nodes())
-
-
-def matching_nodes(text: str, nodes: Sequence[Node]) -> list[Node]:
-    """Return those of the given nodes that a text selects; see `select_nodes`.
-
-    Raises:
-        InputError: no node matches.
-    """
-    if text.startswith("label:"):
-        key, equals, value = text.removeprefix("label:").partition("=")
-        found = [node for node in nodes if key in node.metadata.labels]
-        found = [node for node in found if not equals or node.metadata.labels[key] == value]
-    else:
-        found = [node for node in nodes if fnmatchcase(node.metadata.name, text)]
-    if not found:
-        close = _near_selection(text, nodes)
-        raise InputError(
-            "nodes",
-            got=repr(text),
-            wanted="the name of a node, or a pattern (pool-a-*) or label (label:KEY=VALUE) that matches a node",
-            hint=f"'{close}'" if close else "",
-        )
-    return found
-
-
-def _near_selection(text: str, nodes: Sequence[Node]) -> str:
-    """Return the name of a node, or the label, that a text was probably meant to select; "" if none is similar."""
-    if not text.startswith("label:"):
-        return near_name(text, [node.metadata.name for node in nodes])
-    return near_label(text, [node.metadata.labels for node in nodes])
-
-
-def near_label(text: str, labels: Iterable[Mapping[str, str]]) -> str:
-    """Return the existing label that a text such as ``label:KEY=VALUE`` resembles, in the same form; "" if there is none."""
-    key, equals, value = text.removeprefix("label:").partition("=")
-    known: dict[str, dict[str, None]] = {}
-    for each in labels:
-        for name, content in each.items():
-            known.setdefault(name, {})[content] = None
-    key = key if key in known else near_name(key, known)
-    values = known.get(key, {})
-    value = value if value in values else near_name(value, values)
-    return f"label:{key}{equals}{value}" if key and (value or not equals) else ""
-
-
-def select_names(text: str, cluster: QuestionCluster) -> list[str]:
-    """Return the names of a cluster's nodes that a text selects; see `select_nodes`.
-
-    Raises:
-        InputError: no node matches.
-    """
-    return [node.metadata.name for node in matching_nodes(text, cluster.all(Node))]
-
-
-def _nodes_to_empty(change: Change, trial: Trial, effect: Effect) -> list[Node]:
+def _nodes_to_empty(change: Change, here: ChangedCluster) -> list[Node]:
     """Return the nodes that a change removes or drains.
 
     Labels and patterns select no nodes that an earlier change has added: these replace the selected ones.
@@ -210,96 +131,87 @@ def _nodes_to_empty(change: Change, trial: Trial, effect: Effect) -> list[Node]:
     Raises:
         InputError: no node matches, or only added ones.
     """
-    selected = matching_nodes(change.target, trial.nodes())
+    selected = matching_nodes(change.target, here.trial.nodes())
     if any(node.metadata.name == change.target for node in selected):
         return selected
-    old = [node for node in selected if node.metadata.name not in effect.nodes_added]
+    old = [node for node in selected if node.metadata.name not in here.effect.nodes_added]
     if not old:
         wanted = "the name of a node, or a pattern or label that matches other nodes"
         raise InputError(
             "nodes", got=f"{change.target!r}, which only matches nodes that are added before", wanted=wanted
         )
     if len(old) < len(selected):
-        effect.notes[f"{change} does not select nodes that are added before"] = None
+        here.effect.notes[f"{change} does not select nodes that are added before"] = None
     return old
 
 
-def _delete_nodes(nodes: Sequence[Node], trial: Trial, effect: Effect) -> None:
+def _delete_nodes(nodes: Sequence[Node], here: ChangedCluster) -> None:
     for node in nodes:
-        effect.nodes_gone[node.metadata.name] = None
-        for pod in trial.remove_node(node.metadata.name):
-            _displace(pod, effect)
+        here.effect.nodes_gone[node.metadata.name] = None
+        for pod in here.trial.remove_node(node.metadata.name):
+            here.displace(pod)
 
 
-def _displace(pod: Pod, effect: Effect, why_gone: str = "it ends with its node") -> None:
-    """Record a pod that has lost its node: as displaced if it is recreated, else as gone for the given reason."""
-    effect.added.pop(pod.key, None)
-    if not is_recreated_elsewhere(pod):
-        effect.gone[pod.key] = why_gone
-        return
-    effect.displaced[pod.key] = pod
-    if pod.metadata.controller() is None:
-        effect.notes[
-            "pods without a controller come back as copies; in a real cluster you have to create them yourself"
-        ] = None
+def _remove_nodes(change: Change, here: ChangedCluster) -> None:
+    _delete_nodes(_nodes_to_empty(change, here), here)
 
 
-def _remove_nodes(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
-    _delete_nodes(_nodes_to_empty(change, trial, effect), trial, effect)
-
-
-def _remove_zone(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
-    found = [node for node in trial.nodes() if node.metadata.labels.get(ZONE) == change.target]
+def _remove_zone(change: Change, here: ChangedCluster) -> None:
+    found = [node for node in here.trial.nodes() if node.metadata.labels.get(ZONE) == change.target]
     if not found:
-        zones = sorted({node.metadata.labels.get(ZONE, "") for node in trial.nodes()} - {""})
+        zones = sorted({node.metadata.labels.get(ZONE, "") for node in here.trial.nodes()} - {""})
         raise InputError(
             "lose-zone", got=repr(change.target), wanted=f"a zone of this cluster: {', '.join(zones) or 'none'}"
         )
-    _delete_nodes(found, trial, effect)
+    _delete_nodes(found, here)
 
 
-def _drain_nodes(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
-    nodes = _nodes_to_empty(change, trial, effect)
+def _drain_nodes(change: Change, here: ChangedCluster) -> None:
+    nodes = _nodes_to_empty(change, here)
     for node in nodes:
-        trial.put(replace(node, spec=replace(node.spec, unschedulable=True)))
+        here.trial.put(replace(node, spec=replace(node.spec, unschedulable=True)))
     for node in nodes:
-        for pod in trial.pods_on(node.metadata.name):
+        for pod in here.trial.pods_on(node.metadata.name):
             if is_recreated_elsewhere(pod):
-                trial.remove_pod(pod.key)
-                _displace(pod, effect)
-    effect.notes[
+                here.displace(pod)
+    here.effect.notes[
         "drained nodes are emptied immediately, regardless of disruption budgets (nodes remove honours them)"
     ] = None
 
 
-def _cordon(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
-    for node in select_nodes(change.target, trial):
+def _cordon(change: Change, here: ChangedCluster) -> None:
+    for node in matching_nodes(change.target, here.trial.nodes()):
         cordoned = replace(node, spec=replace(node.spec, unschedulable=True))
-        trial.put(cordoned if change.kind == "cordon" else uncordoned(node))
+        here.trial.put(cordoned if change.kind == "cordon" else uncordoned(node))
 
 
-def _taint(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
+def _taint(change: Change, here: ChangedCluster) -> None:
     taint = parse_taint(change.value)
-    for node in select_nodes(change.target, trial):
+    for node in matching_nodes(change.target, here.trial.nodes()):
         others = tuple(old for old in node.spec.taints if (old.key, old.effect) != (taint.key, taint.effect))
-        trial.put(replace(node, spec=replace(node.spec, taints=(*others, taint))))
+        here.trial.put(replace(node, spec=replace(node.spec, taints=(*others, taint))))
+        _evict(node.metadata.name, [taint], here)
+
+
+def _evict(node: str, taints: Iterable[Taint], here: ChangedCluster) -> None:
+    """Evict the pods that do not tolerate the new taints of a node, if their effect is NoExecute."""
+    for taint in taints:
         if taint.effect != "NoExecute":
             continue
-        effect.notes[
+        here.effect.notes[
             "pods leave a node with a new NoExecute taint immediately, even if they tolerate it for some time"
         ] = None
-        for pod in trial.pods_on(node.metadata.name):
+        for pod in here.trial.pods_on(node):
             stays = any(
                 each.toleration_seconds is None and tolerates(each, taint, comparison_operators=False)
                 for each in pod.spec.tolerations
             )
             if not stays:
-                trial.remove_pod(pod.key)
-                _displace(pod, effect, f"it does not tolerate the taint {change.value}")
+                here.displace(pod, f"it does not tolerate the taint {taint_text(taint)}")
 
 
-def _untaint(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
-    nodes = select_nodes(change.target, trial)
+def _untaint(change: Change, here: ChangedCluster) -> None:
+    nodes = matching_nodes(change.target, here.trial.nodes())
     keys = dict.fromkeys(taint.key for node in nodes for taint in node.spec.taints)
     if change.value not in keys:
         near = near_name(change.value, keys)
@@ -311,10 +223,10 @@ def _untaint(change: Change, trial: Trial, cluster: QuestionCluster, effect: Eff
         )
     for node in nodes:
         kept = tuple(taint for taint in node.spec.taints if taint.key != change.value)
-        trial.put(replace(node, spec=replace(node.spec, taints=kept)))
+        here.trial.put(replace(node, spec=replace(node.spec, taints=kept)))
 
 
-def _resize(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
+def _resize(change: Change, here: ChangedCluster) -> None:
     amounts: dict[str, str] = {}
     for part in change.value.split(","):
         key, equals, value = part.partition("=")
@@ -322,123 +234,149 @@ def _resize(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effe
             raise InputError("resize", got=repr(part), wanted="resource=amount", hint="resize=NODE:cpu=8,memory=32Gi")
         check_node_amount(key, value, what="resize", example="resize=NODE:cpu=8,memory=32Gi")
         amounts[key] = value
-    for node in select_nodes(change.target, trial):
+    for node in matching_nodes(change.target, here.trial.nodes()):
         allocatable = {**node.status.allocatable, **amounts}
-        trial.put(replace(node, status=replace(node.status, allocatable=allocatable, capacity=allocatable)))
-    effect.notes["pods stay on a node that has become too small for them"] = None
+        here.trial.put(replace(node, status=replace(node.status, allocatable=allocatable, capacity=allocatable)))
+    here.effect.notes["pods stay on a node that has become too small for them"] = None
 
 
-def _add_nodes(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
+def _add_nodes(change: Change, here: ChangedCluster) -> None:
     if change.value.isdigit() and not change.target.isdigit():
         hint = f"add-nodes={change.value}:like={change.target}"
         raise InputError("add-nodes", got=repr(f"{change.target}:{change.value}"), wanted="COUNT:SHAPE", hint=hint)
     count = _count("add-nodes", change.target)
     try:
-        shape, daemons = parse_shape(change.value, cluster.state), daemon_models(cluster.state)
+        shape, daemons = parse_shape(change.value, here.trial.state), daemon_models(here.trial.state)
     except InputError as problem:
-        if not any(f"like={name}" in change.value.split(",") for name in effect.nodes_gone):
+        if not any(f"like={name}" in change.value.split(",") for name in here.effect.nodes_gone):
             raise
         got = "the name of a node that an earlier change removes"
         raise InputError(problem.what, wanted=problem.wanted, got=got, hint=f"{change} as the first change") from None
     for number in range(count):
-        name = f"added-{len(effect.nodes_added) + 1}"
-        while name in trial.state.nodes.row_of:
+        name = f"added-{len(here.effect.nodes_added) + 1}"
+        while name in here.trial.state.nodes.row_of:
             name += f"-{number}"
-        effect.nodes_added[name] = None
+        here.effect.nodes_added[name] = None
         for item in shape.objects(name, daemons):
-            trial.put(item)
+            here.trial.put(item)
             if isinstance(item, Pod):
                 owner = item.metadata.controller()
                 assert owner is not None
-                effect.added[item.key] = f"daemonset/{item.metadata.namespace}/{owner.name}"
+                here.effect.added[item.key] = f"daemonset/{item.metadata.namespace}/{owner.name}"
 
 
 # --- workloads --------------------------------------------------------------------------------------------------------
 
 
-def _scale(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
-    found, wanted = find_workload(change.target, cluster), _count("scale", change.value)
+def _scale(change: Change, here: ChangedCluster) -> None:
+    found, wanted = here.workload(change.target), _count("scale", change.value)
     check_has_replicas(found)
-    present = [pod for pod in found.pods if pod.key not in effect.gone]
+    present = here.present(found.pods)
     if wanted < len(present):
-        ranked = rank_for_deletion(present, present, cluster.now_ns)
+        ranked = rank_for_deletion(present, present, here.now_ns)
         for pod in ranked[: len(present) - wanted]:
-            trial.remove_pod(pod.key)
-            effect.displaced.pop(pod.key, None)
-            effect.gone[pod.key] = f"{change.target} is scaled down"
+            here.remove(pod, f"{change.target} is scaled down")
         return
-    template, count = Template(found, cluster), wanted - len(present)
-    admission = _admission(found, trial, cluster, effect)
+    template, count = Template(found, here, here.effect.copies), wanted - len(present)
+    admission = None
+    if found.namespace in quota_namespaces(here):
+        admission = admission_of(here, [found.namespace], here.present(here.all(Pod)))
     for number in range(count):
-        items = template.next()
-        *_, copy = items
-        if admission is not None and isinstance(copy, Pod):
+        *others, copy = template.next()
+        assert isinstance(copy, Pod)
+        if admission is not None:
             try:
                 admission.charge(copy)
             except InputError as refused:
-                effect.notes[
+                here.effect.notes[
                     f"{format_count(count - number, 'new replica')} of {template.label} {is_or_are(count - number)} "
                     f"never created: {refused.got}"
                 ] = None
                 return
-        trial.add_all(items)
-        effect.added[copy.key] = template.label
+        here.trial.add_all(others)
+        here.create(copy, template.label)
 
 
-def _admission(found: Found, trial: Trial, cluster: QuestionCluster, effect: Effect) -> PodAdmission | None:
-    """Return admission with what earlier changes leave of the quotas of a workload's namespace; None if it has no quotas."""
-    if found.namespace not in quota_namespaces(cluster):
-        return None
-    left = [pod for pod in cluster.all(Pod) if pod.key not in effect.gone]
-    # New replicas replace those of an earlier change of the same workload.
-    others = (trial.scheduler.pods.get(key) for key, label in effect.added.items() if label != found.label)
-    return admission_of(cluster, [found.namespace], chain(left, (pod for pod in others if pod is not None)))
+def _restart(change: Change, here: ChangedCluster) -> None:
+    for pod in here.workload(change.target).pods:
+        if here.trial.remove_pod(pod.key) is not None:
+            here.trial.place(replacement(pod, here))
+    here.effect.notes["restarted pods are replaced one by one: each is deleted before its replacement is scheduled"] = (
+        None
+    )
 
 
-def _restart(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
-    for pod in find_workload(change.target, cluster).pods:
-        if trial.remove_pod(pod.key) is not None:
-            trial.place(replacement(pod, cluster))
-    effect.notes["restarted pods are replaced one by one: each is deleted before its replacement is scheduled"] = None
+def _delete(change: Change, here: ChangedCluster) -> None:
+    for pod in here.present(here.workload(change.target).pods):
+        here.remove(pod, f"{change.target} is deleted")
 
 
-def _delete(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
-    for pod in find_workload(change.target, cluster).pods:
-        trial.remove_pod(pod.key)
-        effect.displaced.pop(pod.key, None)
-        effect.gone[pod.key] = f"{change.target} is deleted"
-
-
-def _priority(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
+def _priority(change: Change, here: ChangedCluster) -> None:
     try:
         priority = int(change.value)
     except ValueError:
         raise InputError("priority", got=repr(change.value), wanted="an integer") from None
     if not -(2**31) <= priority < 2**31:
         raise InputError("priority", got=change.value, wanted="a 32-bit integer")
-    for pod in find_workload(change.target, cluster).pods:
-        spec = replace(pod.spec, priority=priority)
-        # Clear the resource version, or the scheduler would ignore the update as a duplicate.
-        trial.put(replace(pod, metadata=replace(pod.metadata, resource_version=""), spec=spec))
-    effect.notes["a priority is changed in place; a real cluster needs new pods for that"] = None
+    for pod in here.present(here.workload(change.target).pods):
+        here.update(replace(pod, spec=replace(pod.spec, priority=priority)))
+    here.effect.notes["a priority is changed in place; a real cluster needs new pods for that"] = None
 
 
-def _apply(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
+def _apply(change: Change, here: ChangedCluster) -> None:
     workloads: list[str] = []
     for item in change.objects:
-        trial.put(item)
-        if isinstance(item, Pod) and cluster.get(Pod, item.key) is None:
-            effect.added[item.key] = change.target
-        elif isinstance(item, Node) and cluster.get(Node, item.key) is None:
-            effect.nodes_added[item.key] = None
-        elif type(item).__name__.lower() in KINDS:
-            workloads.append(f"{type(item).__name__.lower()}/{item.key}")
+        if isinstance(item, Node):
+            old = here.trial.node(item.key)
+            here.trial.put(item)
+            if old is None:
+                here.effect.nodes_added[item.key] = None
+            else:
+                _evict(item.key, [taint for taint in item.spec.taints if taint not in old.spec.taints], here)
+        elif not isinstance(item, Pod):
+            here.trial.put(item)
+            if type(item).__name__.lower() in KINDS:
+                workloads.append(f"{type(item).__name__.lower()}/{item.key}")
+    # Applied limits, quotas and priority classes hold for all pods of the file.
+    pods = {item.key: item for item in change.objects if isinstance(item, Pod)}
+    others = [pod for pod in here.present(here.all(Pod)) if pod.key not in pods] if pods else []
+    admission = admission_of(here, sorted({pod.metadata.namespace for pod in pods.values()}), others)
+    for pod in pods.values():
+        _apply_pod(pod, change.target, admission, here)
     if workloads:
         several = len(workloads) > 1
         names, their = (
             (f"{len(workloads):,} applied workloads", "their") if several else (f"applied {workloads[0]}", "its")
         )
-        effect.notes[f"no controller acts on the {names}: {their} pods are neither created nor replaced"] = None
+        here.effect.notes[f"no controller acts on the {names}: {their} pods are neither created nor replaced"] = None
+
+
+def _apply_pod(pod: Pod, file: str, admission: PodAdmission, here: ChangedCluster) -> None:
+    """Create a pod, or replace the one with its name: if that one has a node, it is deleted, and the new one scheduled.
+
+    Raises:
+        InputError: the pod names a priority class that does not exist.
+    """
+    old = here.current(pod.key)
+    try:
+        pod = replace(pod, spec=admission.admit(pod))
+        admission.charge(pod)
+    except PodForbidden as refused:
+        here.effect.notes[f"{pod.key} is never {'created' if old is None else 'replaced'}: {refused.got}"] = None
+        return
+    if old is None:
+        here.create(pod, file)
+    elif here.trial.node_of(pod.key) and _manifest_spec(pod.spec) != _manifest_spec(old.spec):
+        here.replace(pod)
+        here.effect.notes["running pods are deleted, and the applied pods that replace them are scheduled"] = None
+    else:
+        here.update(replace(pod, spec=replace(pod.spec, node_name=old.spec.node_name), status=old.status))
+
+
+def _manifest_spec(spec: PodSpec) -> PodSpec:
+    """Return an admitted spec without its node, and what the service account adds, which manifests rarely contain."""
+    volumes = tuple(volume for volume in spec.volumes if not volume.name.startswith(API_TOKEN))
+    return replace(spec, node_name="", service_account_name="", volumes=volumes)
 
 
 def _count(what: str, text: str) -> int:
@@ -457,7 +395,7 @@ class _Kind(msgspec.Struct, frozen=True):
     """
 
     value: str
-    apply: Callable[[Change, Trial, QuestionCluster, Effect], None]
+    apply: Callable[[Change, ChangedCluster], None]
     target: str = "NODES"
 
 

@@ -13,8 +13,7 @@ from typing import Protocol, TypeVar
 from msgspec.structs import replace
 
 from bayplan.answers.displaced_pods import is_recreated_elsewhere
-from bayplan.answers.question_cluster import QuestionCluster
-from bayplan.answers.workloads import Found, find_workload, template_of
+from bayplan.answers.workloads import Found, Objects, find_workload, template_of
 from bayplan.base.errors import InputError
 from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.admission import PodAdmission
@@ -54,6 +53,12 @@ class Lookup(Protocol):
     def get(self, kind: type[T], key: str) -> T | None:
         """Return an object by its key, or None."""
         ...
+
+
+class ClusterObjects(Objects, Protocol):
+    """The objects of a cluster, and its time."""
+
+    now_ns: int
 
 
 class PodCopier:
@@ -260,7 +265,7 @@ class Template:
         InputError: the workload is a DaemonSet or has neither pods nor a template, or admission rejects its pods.
     """
 
-    def __init__(self, found: Found, cluster: QuestionCluster, numbers: dict[str, int] | None = None) -> None:
+    def __init__(self, found: Found, cluster: ClusterObjects, numbers: dict[str, int] | None = None) -> None:
         check_has_replicas(found)
         self.label = found.label
         self._cluster = cluster
@@ -311,9 +316,9 @@ class Template:
 
     def next(self) -> list[KubernetesObject]:
         """Return the objects of the next copy, the pod last. No pod of the cluster, and no other copy, has its name."""
-        key, pods = f"{self.pod.metadata.namespace}/{self._base}", self._cluster.objects.get(Pod, {})
+        key = f"{self.pod.metadata.namespace}/{self._base}"
         number = self._numbers.get(key, 0)
-        while f"{key}-{number}" in pods:
+        while self._cluster.get(Pod, f"{key}-{number}") is not None:
             number += 1
         self._numbers[key] = number + 1
         return self._copier.copy(f"{self._base}-{number}")
@@ -323,7 +328,7 @@ class Template:
         self._numbers.clear()
 
 
-def templates_of(workloads: Iterable[str], cluster: QuestionCluster) -> list[Template]:
+def templates_of(workloads: Iterable[str], cluster: ClusterObjects) -> list[Template]:
     """Return a template of each workload; no two copies have the same name.
 
     Raises:
@@ -343,7 +348,7 @@ def templates_of(workloads: Iterable[str], cluster: QuestionCluster) -> list[Tem
 
 
 def admission_of(
-    cluster: QuestionCluster, namespaces: Sequence[str] = (), pods: Iterable[Pod] | None = None
+    cluster: ClusterObjects, namespaces: Sequence[str] = (), pods: Iterable[Pod] | None = None
 ) -> PodAdmission:
     """Return pod admission with a cluster's priority classes and limit ranges and, in `namespaces`, its quotas and their usage.
 
@@ -354,7 +359,7 @@ def admission_of(
         store.add(item, cluster.now_ns)
     for quota in cluster.all(ResourceQuota) if namespaces else ():
         store.add(quota, cluster.now_ns)
-    if namespaces and cluster.objects.get(ResourceQuota):
+    if namespaces and any(True for _ in cluster.all(ResourceQuota)):
         wanted = frozenset(namespaces)
         for pod in cluster.all(Pod) if pods is None else pods:
             if pod.metadata.namespace in wanted:
@@ -362,6 +367,6 @@ def admission_of(
     return PodAdmission(store)
 
 
-def quota_namespaces(cluster: QuestionCluster) -> Mapping[str, None]:
+def quota_namespaces(cluster: ClusterObjects) -> Mapping[str, None]:
     """Return the namespaces that have quotas, as keys."""
     return {item.metadata.namespace: None for item in cluster.all(ResourceQuota)}

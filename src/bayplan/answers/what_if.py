@@ -18,7 +18,8 @@ from msgspec.structs import replace
 from bayplan.analysis.decision_detail import chose_nominated_node_alone
 from bayplan.analysis.fragmentation import PodShape, shapes_fragmentation, shapes_of_pods
 from bayplan.analysis.rows import Rows
-from bayplan.answers.changes import CHANGES, Change, Effect, apply_change, missing_change
+from bayplan.answers.changed_cluster import ChangedCluster, Effect
+from bayplan.answers.changes import CHANGES, Change, apply_change, missing_change
 from bayplan.answers.copies import replacement, replacement_of_victim
 from bayplan.answers.decisive_plugin import DecisionOutput
 from bayplan.answers.displaced_pods import as_waiting, is_recreated_elsewhere
@@ -196,20 +197,18 @@ def _run(
     with cluster.trial(preempts=True, records=level) as trial:
         for pod in again:
             trial.remove_pod(pod.key)
+        changed = ChangedCluster(cluster, trial, effect, again)
         for change in changes:
-            apply_change(change, trial, cluster, effect)
+            apply_change(change, changed)
         if len(effect.displaced) + len(again) > MAX_RECORDED:
             trial.begin_records(RecordLevel.OFF)
-        for pod in cluster.waiting.values():
-            if pod.key not in effect.gone and (pod.key in trial.nominated or pod.key not in trial.scheduler.pods):
+        for pod in changed.waiting.values():
+            if pod.key in trial.nominated or pod.key not in trial.scheduler.pods:
                 trial.put(pod)
-        for pod in again:
-            if pod.key not in effect.gone:
-                trial.add_all(replacement(pod, cluster))
-        for pod in effect.displaced.values():
-            trial.add_all(replacement(pod, cluster))
+        for pod in (*changed.again.values(), *effect.displaced.values()):
+            trial.add_all(replacement(pod, changed))
         trial.settle()
-        _recreate_victims(trial, cluster)
+        _recreate_victims(trial, changed)
         trial.retry_outdated()
         side = side_of(trial, effect.gone)
         side.measures = measures(trial, side, shapes)
@@ -220,7 +219,7 @@ def _run(
         return side
 
 
-def _recreate_victims(trial: Trial, cluster: QuestionCluster) -> None:
+def _recreate_victims(trial: Trial, changed: ChangedCluster) -> None:
     done = 0
     for number in range(MAX_ROUNDS):
         if len(trial.evictions) == done:
@@ -228,8 +227,8 @@ def _recreate_victims(trial: Trial, cluster: QuestionCluster) -> None:
         fresh = trial.evictions[done:]
         done = len(trial.evictions)
         for eviction in fresh:
-            if eviction.pod not in trial.scheduler.pods:
-                trial.add_all(replacement_of_victim(trial.victims[eviction.pod], cluster))
+            if eviction.pod not in trial.scheduler.pods and eviction.pod not in changed.effect.gone:
+                trial.add_all(replacement_of_victim(trial.victims[eviction.pod], changed))
         # No replacement may be missing at the end, so in the last round no pod is evicted.
         trial.settle(preempts=False if number == MAX_ROUNDS - 1 else None)
 

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from bayplan.answers.answer_text import addition_text, removal_text
 from bayplan.answers.capacity import parse_mix
-from bayplan.answers.changes import select_names
 from bayplan.answers.drain_rules import DrainOptions
 from bayplan.answers.node_addition import nodes_to_add
 from bayplan.answers.node_removal import nodes_to_remove
+from bayplan.answers.node_selection import select_names
 from bayplan.answers.node_shapes import NodeShape, parse_shape, shape_of, shapes_of
 from bayplan.answers.prices import check_prices, equal_price, parse_prices, price_in
 from bayplan.answers.question_cluster import QuestionCluster

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from bayplan.analysis.pod_lookup import SHORT_NAMES, find_pods
-from bayplan.answers.changes import matching_nodes, near_label
+from bayplan.answers.node_selection import matching_nodes, near_label
 from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
 from bayplan.cluster.store import ObjectStore

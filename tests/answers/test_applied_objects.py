@@ -1,0 +1,164 @@
+"""What-if questions that apply objects: pods are admitted, created or replaced, and nodes keep only pods that tolerate them."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from bayplan.answers.changes import Change, parse_change
+from bayplan.answers.copies import admission_of
+from bayplan.answers.what_if import Answer, Reschedule, what_if
+from bayplan.base.errors import InputError
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import Pod
+from bayplan.objects.volumes import Volume
+from bayplan.testing.builders import make_node, make_pod
+from bayplan.testing.object_builders import make_object
+from tests.answers.clusters import cluster_of, node, running, waiting
+
+HIGH = make_object(
+    {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000}
+)
+QUOTA = make_object(
+    {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "team", "namespace": "default"},
+        "spec": {"hard": {"pods": "1"}},
+    }
+)
+LIMITS = make_object(
+    {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": {"name": "small", "namespace": "default"},
+        "spec": {"limits": [{"type": "Container", "max": {"cpu": "2"}}]},
+    }
+)
+WEB = running("web-1", "n1", cpu="4")
+TAINTED = make_node("n1").capacity(cpu="4", memory="8Gi", pods="20").zone("a").taint("x", "y", "NoExecute").obj()
+NODES = (node("n1"), node("n2", cpu="1"))
+
+
+def applied(*items: KubernetesObject, cluster: tuple[KubernetesObject, ...]) -> Answer:
+    return what_if(cluster_of(*cluster), [Change("apply", "new.yaml", objects=items)])
+
+
+def important() -> KubernetesObject:
+    pod = {"priorityClassName": "high", "containers": [{"name": "c", "resources": {"requests": {"cpu": "3"}}}]}
+    return make_object({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "top"}, "spec": pod})
+
+
+def admitted(pod: Pod) -> Pod:
+    token = Volume(name="kube-api-access-x7x2p")
+    spec = replace(admission_of(cluster_of()).admit(pod), volumes=(token,), service_account_name="default")
+    return replace(pod, spec=spec)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "items", "want"),
+    [
+        pytest.param((*NODES, WEB.obj(), HIGH), [important()], {"web-1": "", "top": "n1"}, id="a new pod preempts"),
+        pytest.param((*NODES, WEB.obj()), [important(), HIGH], {"web-1": "", "top": "n1"}, id="by an applied class"),
+        pytest.param(
+            (*NODES, WEB.obj()), [running("web-1", "n1", cpu="9").obj()], {"web-1": "n1"}, id="the node is given"
+        ),
+        pytest.param(
+            (*NODES, running("web-1", "n1").obj()),
+            [waiting("web-1", cpu="9", owner="web")],
+            {"web-1": ""},
+            id="a larger version fits nowhere",
+        ),
+        pytest.param(
+            (*NODES, running("web-1", "n2").obj()),
+            [waiting("web-1", cpu="3", owner="web")],
+            {"web-1": "n1"},
+            id="a larger version fits elsewhere",
+        ),
+        pytest.param(
+            (*NODES, admitted(running("web-1", "n2").obj())),
+            [waiting("web-1", owner="web")],
+            {"web-1": "n2"},
+            id="an equal version",
+        ),
+        pytest.param(
+            (*NODES, waiting("web-1", cpu="9", owner="web")),
+            [waiting("web-1", cpu="3", owner="web")],
+            {"web-1": "n1"},
+            id="a smaller version of a pending pod",
+        ),
+        pytest.param((node("n1"), node("n2"), WEB.obj()), [TAINTED], {"web-1": "n2"}, id="a new taint evicts"),
+        pytest.param((TAINTED, node("n2"), WEB.obj()), [TAINTED], {"web-1": "n1"}, id="an old taint does not"),
+    ],
+)
+def test_applied_objects_have_the_effect_of_a_creation_or_replacement(
+    cluster: tuple[KubernetesObject, ...], items: list[KubernetesObject], want: dict[str, str]
+) -> None:
+    found: dict[str, str] = {}
+    what_if(
+        cluster_of(*cluster),
+        [Change("apply", "new.yaml", objects=tuple(items))],
+        after=lambda trial: found.update({key[8:]: trial.node_of(key) for key in trial.scheduler.pods}),
+    )
+    assert found == want
+
+
+@pytest.mark.parametrize(
+    ("rule", "pod", "want"),
+    [
+        pytest.param(
+            QUOTA,
+            waiting("web-2"),
+            "default/web-2 is never created: forbidden: exceeded quota: team, requested: pods=1, used: pods=1, limited: pods=1",
+            id="a quota",
+        ),
+        pytest.param(QUOTA, waiting("web-1", cpu="2", owner="web"), None, id="a replaced pod leaves its quota"),
+        pytest.param(
+            LIMITS,
+            waiting("web-1", cpu="3", owner="web"),
+            "default/web-1 is never replaced: forbidden: maximum cpu usage per Container is 2",
+            id="a limit",
+        ),
+    ],
+)
+def test_applied_pods_are_admitted(rule: KubernetesObject, pod: KubernetesObject, want: str | None) -> None:
+    answer = applied(pod, cluster=(*NODES, running("web-1", "n1").obj(), rule))
+    refused = [each for each in answer.assumptions if "is never" in each]
+    assert (len(refused), refused[:1] == [] or refused[0].startswith(want or "-")) == (int(want is not None), True)
+
+
+def test_an_applied_pod_with_an_unknown_priority_class_is_refused() -> None:
+    with pytest.raises(InputError, match=r"priorityClassName.*got 'high'"):
+        applied(important(), cluster=(*NODES,))
+
+
+def test_the_priority_of_pods_that_are_scheduled_again_changes_where_they_are() -> None:
+    cluster = cluster_of(node("n1"), node("n2", cpu="64", memory="64Gi"), running("b-1", "n1", owner="b").obj())
+    answer = what_if(cluster, [parse_change("priority=b:5")], reschedule=Reschedule.ALL)
+    assert not answer.differences
+
+
+def test_fewer_replicas_than_an_earlier_change_has_created_remain() -> None:
+    cluster = cluster_of(node("n1"), running("web-1", "n1").obj(), make_pod("one").req(cpu="0").node("n1").obj())
+    for workload in ("web", "pod/one"):
+        changes = [f"scale={workload}:4", f"scale={workload}:2", f"scale={workload}:3"]
+        answer = what_if(cluster, [parse_change(change) for change in changes])
+        assert answer.counts["new"] == 2
+        answer = what_if(cluster, [parse_change(f"scale={workload}:4"), parse_change(f"delete={workload}")])
+        assert answer.counts == {"moved": 0, "waits": 0, "placed": 0, "gone": 1, "new": 0}
+
+
+def test_scaling_two_workloads_with_the_same_name_creates_copies_of_both() -> None:
+    cluster = cluster_of(
+        node("n1"), running("web-1", "n1", cpu="0").obj(), running("job-1", "n1", cpu="0", kind="Job").obj()
+    )
+    answer = what_if(cluster, [parse_change("scale=replicaset/web:3"), parse_change("scale=job/web:3")])
+    assert answer.counts["new"] == 4
+
+
+def test_an_evicted_pod_of_a_deleted_workload_is_not_created_again() -> None:
+    # The restarted pod fits only if it evicts the other one, because the cordon has closed its own node.
+    top = running("top-1", "n2", cpu="4", owner="top", priority=9).obj()
+    cluster = cluster_of(node("n1"), node("n2"), WEB.obj(), top)
+    answer = what_if(cluster, [parse_change(text) for text in ("cordon=n2", "restart=top", "delete=web")])
+    assert {row.pod: row.kind for row in answer.differences} == {"default/top-1": "moved", "default/web-1": "gone"}

@@ -1,0 +1,65 @@
+"""What-if questions with several changes: each change sees the pods as earlier changes have left them."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from bayplan.answers.changes import Change, parse_change
+from bayplan.answers.trial import Trial
+from bayplan.answers.what_if import what_if
+from bayplan.base.errors import InputError
+from bayplan.testing.builders import make_node, make_pod
+from tests.answers.clusters import cluster_of, node, running
+from tests.oracle.changed_pods import ChangedPods
+
+NEW = (
+    make_pod("web-1").req(cpu="2", memory="256Mi").label({"app": "web"}).owner("ReplicaSet", "web").obj(),
+    make_pod("extra").req(cpu="1").obj(),
+)
+CHANGES = [
+    *map(parse_change, (
+        "lose-zone=a", "remove-nodes=n1", "drain=n1", "cordon=n1", "uncordon=n1", "taint=n1:x=y:NoExecute", "untaint=n1:old",
+        "resize=n1:cpu=32", "add-nodes=1:cpu=64,memory=64Gi", "scale=web:3", "scale=web:0", "restart=web", "delete=web",
+        "priority=web:7",
+    )),
+    Change("apply", "new.yaml", objects=NEW),
+]  # fmt: skip
+NODES = (
+    make_node("n1").capacity(cpu="64", memory="64Gi").zone("a").taint("old", "", "PreferNoSchedule").obj(),
+    node("n2", zone="b", cpu="64", memory="64Gi"),
+)
+
+
+def expected(changes: tuple[Change, ...]) -> ChangedPods | None:
+    """Return the pods after some changes; None if one of them is impossible."""
+    found = ChangedPods()
+    for change in changes:
+        if not found.apply(change.kind, int(change.value) if change.kind in ("scale", "priority") else 0):
+            return None
+    return found
+
+
+@pytest.mark.parametrize("first", CHANGES, ids=str)
+def test_every_pair_of_changes_has_the_effect_of_both(first: Change) -> None:
+    cluster = cluster_of(*NODES, running("web-1", "n1").obj(), running("db-1", "n2", owner="db").obj())
+    for changes in [(first,), *product([first], CHANGES)]:
+        want = expected(changes)
+        priorities: dict[str, int] = {}
+        nodes: dict[str, str] = {}
+
+        def look(trial: Trial, priorities: dict[str, int] = priorities, nodes: dict[str, str] = nodes) -> None:
+            for key, pod in trial.scheduler.pods.items():
+                nodes[key.partition("/")[2]] = trial.node_of(key)
+                priorities[key.partition("/")[2]] = pod.spec.priority or 0
+
+        if want is None:
+            with pytest.raises(InputError):
+                what_if(cluster, changes)
+            continue
+        what_if(cluster, changes, after=look)
+        text = " ".join(map(str, changes))
+        assert nodes.keys() == want.places.keys(), text
+        assert [key for key, allowed in want.nodes().items() if nodes[key] not in allowed] == [], text
+        assert priorities == {key: want.priority[key] for key in nodes}, text
