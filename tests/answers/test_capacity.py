@@ -172,6 +172,19 @@ def test_preempting_copies_list_their_victims_with_node_and_controller() -> None
     assert cluster.state.pods.keys() == {f"default/{name}" for name in ("web-0", "web-1", "web-2", "web-3", "top-1")}
 
 
+def test_replacements_of_victims_evict_no_pods_in_turn() -> None:
+    large, small = (make_node(name).capacity(cpu="4", memory="8Gi", pods="20") for name in ("n1", "n2"))
+    items = [
+        large.label({"disk": "x"}).obj(),
+        small.obj(),
+        running("mid-1", "n1", owner="mid", cpu="4", priority=50).obj(),
+        running("low-1", "n2", owner="low", cpu="4", priority=1).obj(),
+        make_pod("top-1").req(cpu="4").priority(100).owner("ReplicaSet", "top").node_selector(disk="x").obj(),
+    ]
+    answer = capacity(cluster_of(*items), [Share("top")], preempts=True)
+    assert [(row.pod, row.new_node) for row in answer.victims] == [("default/mid-1", "")]
+
+
 def test_a_mix_preserves_its_proportions() -> None:
     cluster = cluster_of(*NODES, WEB, running("db-1", "n2", owner="db", cpu="2").obj())
     answer = capacity(cluster, [Share("web", 2), Share("db", 1)])

@@ -447,12 +447,10 @@ def _victims(trial: Trial, cluster: QuestionCluster) -> list[VictimRow]:
     evictions: Sequence[Eviction] = tuple(trial.evictions)
     if not evictions:
         return []
-    for profile in trial.scheduler.profiles.values():
-        profile.post_filter = ()
     for pod in list(trial.victims.values()):
         if cluster.get(Pod, pod.key) is not None:
             trial.add_all(replacement_of_victim(pod, cluster))
-    trial.settle()
+    trial.settle(preempts=False)
     return [
         VictimRow(
             pod=each.pod,
