@@ -41,6 +41,13 @@ def expected(changes: tuple[Change, ...]) -> ChangedPods | None:
     return found
 
 
+def test_a_stateful_set_is_scaled_down_from_its_last_pod() -> None:
+    nodes = {2: "n1", 10: "n1", 0: "n2", 1: "n1"}
+    pods = [running(f"db-{n}", on, owner="db", kind="StatefulSet").obj() for n, on in nodes.items()]
+    answer = what_if(cluster_of(*NODES, *pods), [parse_change("scale=db:2")])
+    assert [row.pod for row in answer.differences] == ["default/db-10", "default/db-2"]
+
+
 @pytest.mark.parametrize("first", CHANGES, ids=str)
 def test_every_pair_of_changes_has_the_effect_of_both(first: Change) -> None:
     cluster = cluster_of(*NODES, running("web-1", "n1").obj(), running("db-1", "n2", owner="db").obj())

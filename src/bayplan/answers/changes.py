@@ -27,7 +27,8 @@ from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
 from bayplan.cluster.admission import PodAdmission
 from bayplan.cluster.namespace_policies import PodForbidden
-from bayplan.controllers.pod_ranking import rank_for_deletion
+from bayplan.controllers.pod_ranking import rank_active, rank_for_deletion
+from bayplan.controllers.stateful_pods import ordinal_of
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node, Taint
 from bayplan.objects.pod import Pod, PodSpec
@@ -273,8 +274,7 @@ def _scale(change: Change, here: ChangedCluster) -> None:
     check_has_replicas(found)
     present = here.present(found.pods)
     if wanted < len(present):
-        ranked = rank_for_deletion(present, present, here.now_ns)
-        for pod in ranked[: len(present) - wanted]:
+        for pod in _in_order_of_deletion(present, here.now_ns)[: len(present) - wanted]:
             here.remove(pod, f"{change.target} is scaled down")
         return
     template, count = Template(found, here, here.effect.copies), wanted - len(present)
@@ -295,6 +295,14 @@ def _scale(change: Change, here: ChangedCluster) -> None:
                 return
         here.trial.add_all(others)
         here.create(copy, template.label)
+
+
+def _in_order_of_deletion(pods: Sequence[Pod], now_ns: int) -> list[Pod]:
+    """Return the pods of a workload in the order in which its controller deletes them."""
+    owner = pods[0].metadata.controller()
+    if owner is not None and owner.kind == "StatefulSet":
+        return sorted(pods, key=lambda pod: -ordinal_of(pod.metadata.name))
+    return rank_active(pods) if owner is not None and owner.kind == "Job" else rank_for_deletion(pods, pods, now_ns)
 
 
 def _restart(change: Change, here: ChangedCluster) -> None:
