@@ -63,6 +63,13 @@ class TestPacking:
         packed = nodes_to_add(cluster, [large("l", 2.0)], packing=True)
         assert relaxed.bound < packed.bound == packed.price == 6.0
 
+    @pytest.mark.parametrize("count", range(5, 13))
+    def test_rounded_prices_leave_room_for_all_nodes(self, count: int) -> None:
+        pods = [waiting(f"w-{number}", cpu="3") for number in range(count)]
+        answer = nodes_to_add(cluster_of(*pods), [large("l", 0.1)], packing=True)
+        assert answer.bound == pytest.approx(answer.price)
+        assert (len(answer.nodes), "OR-Tools" in answer.bound_method) == (count, True)
+
     def test_the_bound_is_deterministic(self) -> None:
         pods = [running(f"web-{number}", "abcd"[number % 4], cpu="700m").obj() for number in range(12)]
         cluster = cluster_of(*(node(name) for name in "abcd"), *pods)

@@ -204,11 +204,14 @@ def packed_removal_bound(
     if not rules.fit or sum(len(group.rows) for group in groups) + len(may_go) > MAX_VARIABLES:
         return relaxed
     weights = {row_of[name]: prices.get(name, 1.0) for name in candidates}
-    nodes = math.floor(_most_removed(groups, free, dict.fromkeys(weights, 1.0)) + 1e-6)
-    price = _most_removed(groups, free, weights) if prices else float(nodes)
+    most = _most_removed(groups, free, dict.fromkeys(weights, 1.0))
+    price = _most_removed(groups, free, weights) if prices else most
+    if most is None or price is None:
+        return relaxed
+    nodes = math.floor(most + 1e-6)
     return RemovalBound(
         nodes=min(nodes, relaxed.nodes),
-        price=min(price, relaxed.price),
+        price=min(price if prices else float(nodes), relaxed.price),
         resource=relaxed.resource if nodes >= relaxed.nodes else "",
         method=PACKING,
     )
@@ -297,7 +300,8 @@ def packed_addition_bound(
     with cluster.state.trial() as state:
         new: dict[int, tuple[int, float]] = {}
         for number, shape in enumerate(shapes):
-            most = len(pods) if shape.price <= 0 else min(int(price / shape.price), len(pods))
+            # The quotient of two rounded prices may be slightly less than the number of nodes in the answer.
+            most = len(pods) if shape.price <= 0 else min(int(price / shape.price * (1 + 1e-9)), len(pods))
             for copy in range(most if shape.most is None else min(most, shape.most)):
                 new[state.add_node(shape.node(f"bound-{number}-{copy}"))] = (number, shape.price)
             if len(new) * len(pods) > 50 * MAX_VARIABLES:
@@ -306,7 +310,8 @@ def packed_addition_bound(
         groups = _groups([(pod, state.footprint(pod).vector, -1) for pod in pods], state, free, rules)
     if not rules.fit or sum(len(group.rows) for group in groups) + len(new) > MAX_VARIABLES:
         return relaxed, ""
-    return max(relaxed, _least_price(groups, free, new)), PACKING
+    packed = _least_price(groups, free, new)
+    return (relaxed, "") if packed is None else (max(relaxed, packed), PACKING)
 
 
 def _free(state: ClusterState) -> Ints:
@@ -380,8 +385,16 @@ def _place(model: CpModel, groups: Sequence[_Group], free: Ints, is_open: Mappin
     return placed
 
 
-def _most_removed(groups: Sequence[_Group], free: Ints, weights: Mapping[int, float]) -> float:
-    """Return an upper bound on the total weight of removed rows: the optimum, or the bound proved when the search stopped."""
+def _solve(model: CpModel, solver: CpSolver) -> float | None:
+    """Return a lower bound on the objective: the optimum, or the bound proved when the search stopped; None if there is none."""
+    status = solver.status_name(solver.solve(model))
+    # The answer itself is a solution.
+    assert status not in ("INFEASIBLE", "MODEL_INVALID"), status
+    return max(float(solver.best_objective_bound), 0.0) if status in ("OPTIMAL", "FEASIBLE") else None
+
+
+def _most_removed(groups: Sequence[_Group], free: Ints, weights: Mapping[int, float]) -> float | None:
+    """Return an upper bound on the total weight of removed rows, or None."""
     model, solver = _model()
     stays = {row: model.new_bool_var("") for row in weights}
     placed = _place(model, groups, free, stays)
@@ -389,12 +402,12 @@ def _most_removed(groups: Sequence[_Group], free: Ints, weights: Mapping[int, fl
         model.add(sum(counts) == group.count - group.count * stays[group.leaves])
     total = sum(weights.values())
     model.minimize(sum(weight * stays[row] for row, weight in weights.items()))
-    solver.solve(model)
-    return total - max(float(solver.best_objective_bound), 0.0)
+    least = _solve(model, solver)
+    return None if least is None else total - least
 
 
-def _least_price(groups: Sequence[_Group], free: Ints, new: Mapping[int, tuple[int, float]]) -> float:
-    """Return a lower bound on the price of new rows: the optimum, or the bound proved when the search stopped."""
+def _least_price(groups: Sequence[_Group], free: Ints, new: Mapping[int, tuple[int, float]]) -> float | None:
+    """Return a lower bound on the price of new rows, or None."""
     model, solver = _model()
     used = {row: model.new_bool_var("") for row in new}
     placed = _place(model, groups, free, used)
@@ -406,5 +419,4 @@ def _least_price(groups: Sequence[_Group], free: Ints, new: Mapping[int, tuple[i
         if new[row][0] == new[following][0]:
             model.add_implication(used[following], used[row])
     model.minimize(sum(price * used[row] for row, (_, price) in new.items()))
-    solver.solve(model)
-    return max(float(solver.best_objective_bound), 0.0)
+    return _solve(model, solver)
