@@ -10,8 +10,11 @@ from bayplan.answers.drain_rules import DrainOptions
 from bayplan.answers.node_addition import nodes_to_add
 from bayplan.answers.node_removal import nodes_to_remove
 from bayplan.answers.node_shapes import NodeShape, parse_shape
+from bayplan.answers.question_cluster import QuestionCluster
+from bayplan.app.scheduler_setup import read_setup
 from bayplan.base.errors import MissingExtra
-from bayplan.testing.builders import make_node
+from bayplan.objects.node import Node
+from bayplan.testing.builders import PodBuilder, make_node, make_pod
 from tests.answers.clusters import cluster_of, node, running, waiting
 
 
@@ -31,6 +34,58 @@ def test_the_bound_of_the_price_is_that_of_whole_nodes() -> None:
     pods = [running(f"web-{name}", name, cpu="2").obj() for name in "abc"]
     bound = nodes_to_remove(cluster_of(node("a"), node("b"), node("c"), *pods)).bound
     assert (bound.nodes, bound.price, bound.resource) == (1, 1.0, "cpu")
+
+
+def cordoned(name: str) -> Node:
+    return make_node(name).capacity(cpu="4", memory="8Gi", pods="20").unschedulable().obj()
+
+
+@pytest.mark.parametrize("packing", [False, True])
+@pytest.mark.parametrize(
+    ("items", "preempts", "want"),
+    [
+        pytest.param(
+            [node("n"), running("low", "n", cpu="4"), make_pod("top").req(cpu="4").priority(9)], True, 0, id="evictable"
+        ),
+        pytest.param(
+            [node("n"), running("low", "n", cpu="4"), make_pod("top").req(cpu="4").priority(9)], False, 1, id="occupied"
+        ),
+        pytest.param(
+            [node("n"), running("same", "n", cpu="4", priority=9), make_pod("top").req(cpu="4").priority(9)],
+            True,
+            1,
+            id="of equal priority",
+        ),
+        pytest.param([cordoned("n"), make_pod("any").req(cpu="4")], False, 1, id="cordoned"),
+        pytest.param(
+            [cordoned("n"), make_pod("any").req(cpu="4").toleration("", operator="Exists")], False, 0, id="tolerated"
+        ),
+    ],
+)
+def test_room_that_pods_may_use_lowers_the_bound_on_the_price(
+    items: list[Node | PodBuilder], preempts: bool, want: float, packing: bool
+) -> None:
+    objects = [item.obj() if isinstance(item, PodBuilder) else item for item in items]
+    answer = nodes_to_add(cluster_of(*objects), [large("l", 1.0)], preempts=preempts, packing=packing)
+    assert (answer.price, answer.bound, answer.still_waiting) == (want, want, 0)
+
+
+@pytest.mark.parametrize("packing", [False, True])
+def test_resources_that_the_scheduler_ignores_do_not_count(packing: bool) -> None:
+    text = (
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: [example.com/x]}}]}]\n"
+    )
+    setup = read_setup(text=text, where="config.yaml")
+    small = make_node("n").capacity(cpu="4", memory="8Gi", pods="20", **{"example.com/x": "1"}).obj()
+    other = make_node("m").capacity(cpu="4", memory="8Gi", pods="20", **{"example.com/x": "1"}).obj()
+    pods = [make_pod(f"p{n}").req(cpu="1", **{"example.com/x": "1"}) for n in range(3)]
+    cluster = QuestionCluster([small, other, *(pod.obj() for pod in pods)], setup)
+    answer = nodes_to_add(cluster, [parse_shape("cpu=4,memory=8Gi,price=1,example.com/x=1")], packing=packing)
+    assert (answer.price, answer.bound) == (0, 0)
+    placed = [pod.node("n").owner("ReplicaSet", "p").obj() for pod in pods]
+    removed = nodes_to_remove(QuestionCluster([small, other, *placed], setup), packing=packing)
+    assert (len(removed.removed), removed.bound.nodes) == (1, 1)
 
 
 class TestPacking:

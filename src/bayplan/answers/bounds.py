@@ -27,8 +27,10 @@ from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.base.extras import named_extras
 from bayplan.engine.records import RecordLevel
 from bayplan.objects.node import Node, Taint
-from bayplan.objects.pod import Pod
+from bayplan.objects.pod import Container, Pod, PodSpec, ResourceRequirements
+from bayplan.objects.resource import DeviceClass
 from bayplan.objects.selectors import compile_required_node_affinity, tolerates
+from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.state.arrays import Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
@@ -86,7 +88,7 @@ def removal_bound(cluster: QuestionCluster, candidates: Sequence[str], prices: M
     may_go[[state.nodes.row_of[name] for name in candidates]] = True
     price = np.array([prices.get(name or "", 1.0) for name in state.nodes.names[:count]])
     best, best_price, resource = int(may_go.sum()), float(price[may_go].sum()), ""
-    for name, offered, usage, taken in _resources(cluster, fixed):
+    for name, offered, usage, taken in _resources(cluster, fixed, _Rules(cluster).rows(state)):
         rooms = np.maximum(offered - taken, 0)
         # The requests that exceed an overcommitted node's capacity need not fit elsewhere.
         needed = int((usage - taken)[alive].sum()) - int(np.maximum(usage - offered, 0)[alive].sum())
@@ -106,15 +108,22 @@ def removal_bound(cluster: QuestionCluster, candidates: Sequence[str], prices: M
     return RemovalBound(nodes=best, price=best_price, resource=resource, method=RELAXATION)
 
 
-def _resources(cluster: QuestionCluster, fixed: Ints) -> list[tuple[str, Ints, Ints, Ints]]:
-    """Return (name, allocatable, usage, usage of pods that stay) by row for each resource, and for pods."""
+def _resources(cluster: QuestionCluster, fixed: Ints, rows: Sequence[int]) -> list[tuple[str, Ints, Ints, Ints]]:
+    """Return (name, allocatable, usage, usage of pods that stay) for each of the given rows: resources, and pods."""
     state = cluster.state
     count = state.nodes.count
-    found = [("pods", state.nodes.allowed_pods[:count], state.usage[POD_COUNT, :count], fixed[POD_COUNT])]
-    for name, number in state.nodes.resources.items():
-        row = FIRST_RESOURCE + number
-        found.append((name, state.nodes.allocatable[number, :count], state.usage[row, :count], fixed[row]))
-    return found
+    names = {FIRST_RESOURCE + number: name for name, number in state.nodes.resources.items()}
+    return [
+        (names.get(row, "pods"), _offered(state, row), state.usage[row, :count], fixed[row])
+        for row in rows
+        if row < len(state.usage)
+    ]
+
+
+def _offered(state: ClusterState, row: int) -> Ints:
+    """Return int64[nodes]: the allocatable amounts of a row of the usage matrix."""
+    found = state.nodes.allowed_pods if row == POD_COUNT else state.nodes.allocatable[row - FIRST_RESOURCE]
+    return found[: state.nodes.count]
 
 
 def _price_bound(sizes: Ints, prices: np.ndarray, needed: int) -> float:
@@ -145,7 +154,7 @@ class _Group(msgspec.Struct):
 
 
 class _Rules:
-    """Predicates for the nodes that may run a pod, regardless of the pods on them.
+    """Predicates for the nodes that may run a pod, regardless of the pods on them, and the amounts that count.
 
     Args:
         cluster: the cluster whose scheduler's filters apply.
@@ -155,10 +164,36 @@ class _Rules:
         profiles = cluster.scheduler.make(record_level=RecordLevel.OFF).profiles.values()
         names = [{plugin.name for plugin in profile.filter} for profile in profiles]
         found = set.intersection(*names) if names else set[str]()
-        self.fit = "NodeResourcesFit" in found
+        self._fits = [
+            plugin for profile in profiles for plugin in profile.filter if isinstance(plugin, NodeResourcesFit)
+        ]
+        self.fit = len(self._fits) == len(names) > 0
+        self._devices = any(True for _ in cluster.all(DeviceClass))
         self._taints = "TaintToleration" in found
         self._labels = "NodeAffinity" in found
         self._cordon = "NodeUnschedulable" in found
+
+    def rows(self, state: ClusterState) -> list[int]:
+        """Return the rows of the usage matrix that filters compare for pods of any profile.
+
+        Ignored resources do not count, nor do those that devices may serve.
+        """
+        if not self.fit:
+            return []
+        requests = ResourceRequirements(requests=dict.fromkeys(state.nodes.resources, "1"))
+        probe = Pod(spec=PodSpec(containers=(Container(name="all", resources=requests),)))
+        found = {FIRST_RESOURCE + number for number in state.nodes.resources.values()}
+        for plugin in self._fits:
+            spec = plugin.compile(probe, state)
+            served = {request.number for request in spec.delegable} if self._devices else set[int]()
+            found &= {FIRST_RESOURCE + each.number for each in spec.requests if each.number not in served}
+        return [POD_COUNT, *sorted(found)]
+
+    def ignores_cordons(self, pod: Pod) -> bool:
+        """Return whether a pod may run on a cordoned node."""
+        return not self._cordon or any(
+            tolerates(each, _CORDON, comparison_operators=True) for each in pod.spec.tolerations
+        )
 
     def of(self, pod: Pod) -> Callable[[Node], bool]:
         """Return a predicate that is true for nodes that may run this pod."""
@@ -217,7 +252,9 @@ def packed_removal_bound(
     )
 
 
-def addition_bound(cluster: QuestionCluster, pods: Sequence[Pod], shapes: Sequence[NodeShape]) -> float:
+def addition_bound(
+    cluster: QuestionCluster, pods: Sequence[Pod], shapes: Sequence[NodeShape], *, preempts: bool = False
+) -> float:
     """Return a lower bound on the price of nodes for some waiting pods, by amounts alone.
 
     It is the highest of all resources: the demand beyond the free room, at the lowest price per unit.
@@ -226,12 +263,16 @@ def addition_bound(cluster: QuestionCluster, pods: Sequence[Pod], shapes: Sequen
         cluster: the current cluster.
         pods: the pods that the answer places.
         shapes: the available shapes.
+        preempts: whether the pods may evict others; then the room of all pods that one of them could evict is free.
     """
-    state = cluster.state
+    rules, state = _Rules(cluster), cluster.state
     # This may add resource rows to the state for good, so read the number of rows afterwards.
     offered = [_capacity(cluster, shape) for shape in shapes]
     count = state.nodes.count
-    usable = state.nodes.alive[:count] & ~state.nodes.unschedulable[:count]
+    usable = state.nodes.alive[:count].copy()
+    if not any(map(rules.ignores_cordons, pods)):
+        usable &= ~state.nodes.unschedulable[:count]
+    usage = _lasting_usage(state, pods) if preempts else state.usage[:, :count]
     width = max([len(state.usage), *map(len, offered)])
     table = np.array([np.pad(each, (0, width - len(each))) for each in offered], dtype=np.float64)
     prices = np.array([shape.price for shape in shapes])
@@ -241,7 +282,7 @@ def addition_bound(cluster: QuestionCluster, pods: Sequence[Pod], shapes: Sequen
         vector = np.pad(state.footprint(pod).vector, (0, width))[:width].astype(np.float64)
         vectors[vector.tobytes()] = vector
         counts[vector.tobytes()] = counts.get(vector.tobytes(), 0) + 1
-    bound, rows = 0.0, [POD_COUNT, *range(FIRST_RESOURCE, width)]
+    bound, rows = 0.0, rules.rows(state)
     for row in rows:
         demands = []
         for key, vector in vectors.items():
@@ -249,7 +290,7 @@ def addition_bound(cluster: QuestionCluster, pods: Sequence[Pod], shapes: Sequen
             if vector[row] and fits.any():
                 rate = float((prices[fits] / table[fits, row]).min())
                 demands.append((rate, float(vector[row]) * counts[key]))
-        free = _free_amount(state, row, usable)
+        free = float(np.maximum(_offered(state, row) - usage[row], 0)[usable].sum()) if row < len(usage) else 0.0
         # Free room costs nothing: assume that the most expensive demands use it.
         cost = 0.0
         for rate, amount in sorted(demands, reverse=True):
@@ -260,13 +301,15 @@ def addition_bound(cluster: QuestionCluster, pods: Sequence[Pod], shapes: Sequen
     return bound
 
 
-def _free_amount(state: ClusterState, row: int, usable: np.ndarray) -> float:
-    """Return the free amount of a row of the usage matrix on the schedulable nodes."""
-    count = state.nodes.count
-    if row >= len(state.usage):
-        return 0.0
-    offered = state.nodes.allowed_pods if row == POD_COUNT else state.nodes.allocatable[row - FIRST_RESOURCE]
-    return float(np.maximum(offered[:count] - state.usage[row, :count], 0)[usable].sum())
+def _lasting_usage(state: ClusterState, pods: Sequence[Pod]) -> Ints:
+    """Return int64[usage rows, nodes]: the usage by pods that none of the given pods could evict."""
+    highest = max((pod.spec.priority or 0 for pod in pods), default=0)
+    found = np.zeros((len(state.usage), state.nodes.count), dtype=np.int64)
+    for info in state.pods.values():
+        if (info.pod.spec.priority or 0) >= highest:
+            vector = info.footprint.vector
+            found[: len(vector), info.row] += vector
+    return found
 
 
 def _capacity(cluster: QuestionCluster, shape: NodeShape) -> np.ndarray:
@@ -333,7 +376,7 @@ def _groups(pods: Sequence[tuple[Pod, Ints, int]], state: ClusterState, free: In
     """
     found: dict[tuple[bytes, bytes, int], _Group] = {}
     static: dict[bytes, np.ndarray] = {}
-    counted = [POD_COUNT, *range(FIRST_RESOURCE, len(free))]
+    counted = rules.rows(state)
     nodes = state.nodes.nodes
     for pod, narrow, leaves in pods:
         spec = pod.spec
@@ -343,7 +386,8 @@ def _groups(pods: Sequence[tuple[Pod, Ints, int]], state: ClusterState, free: In
         if key not in static:
             may = rules.of(pod)
             static[key] = np.array([node is not None and may(node) for node in nodes[: free.shape[1]]], dtype=np.bool_)
-        vector = np.pad(narrow, (0, len(free) - len(narrow)))
+        vector = np.zeros(len(free), dtype=np.int64)
+        vector[counted] = np.pad(narrow, (0, len(free) - len(narrow)))[counted]
         fits = static[key] & (free[counted] >= vector[counted, None]).all(axis=0)
         if leaves >= 0:
             fits[leaves] = False

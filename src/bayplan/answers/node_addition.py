@@ -420,9 +420,10 @@ class _Addition:
             for key, node in best.nodes.items()
         ]
         placed = [pod for items in self._items if isinstance(pod := items[-1], Pod) and pod.key not in best.left]
-        bound, method = addition_bound(self._cluster, placed, self._shapes), ""
+        bound, method = addition_bound(self._cluster, placed, self._shapes, preempts=self._preempts), ""
         if self._packing:
             bound, method = packed_addition_bound(self._cluster, placed, self._shapes, best.price, bound)
+        assert bound <= best.price * (1 + 1e-6) + 1e-9
         return AdditionAnswer(
             waiting=len(self._items),
             placed_without=sum(bool(node) and node not in added for node in best.nodes.values()),
@@ -430,7 +431,7 @@ class _Addition:
             pods=Rows(rows, PlacedPod),
             by_shape=dict(Counter(node.shape for node in nodes).most_common()),
             price=sum(node.price for node in nodes),
-            bound=bound,
+            bound=min(bound, best.price),
             bound_method=method or METHOD,
             still_waiting=len(best.left),
             assumptions=self._assumptions(best),
