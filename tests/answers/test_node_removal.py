@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+from random import Random
+
 import pytest
 from msgspec.structs import replace
 
@@ -143,6 +146,56 @@ def test_expensive_nodes_are_removed_first() -> None:
     answer = nodes_to_remove(cluster_of(*nodes, *pods), prices={"dear": 9.0}, most=1)
     assert [(each.node, each.price) for each in answer.removed] == [("dear", 9.0)]
     assert answer.price <= answer.bound.price
+
+
+@pytest.mark.parametrize(
+    ("prices", "most", "cpus", "want"),
+    [
+        pytest.param({"x": 1, "y": 2, "z": 1}, None, ("1", "4"), ["y"], id="either of two, but not both"),
+        pytest.param({"x": 1, "y": 1.5, "z": 1}, 1, ("1", "2"), ["y"], id="the most expensive one of two"),
+        pytest.param({"x": 5, "y": 1, "z": 1}, None, ("4", "1"), ["x"], id="the one with the larger pod"),
+        pytest.param({}, 1, ("1", "2"), ["x"], id="without prices, the one with the smallest pod"),
+        pytest.param({"x": 1, "y": 2, "z": 1}, None, ("1", "2"), ["x", "y"], id="both"),
+    ],
+)
+def test_the_set_of_nodes_that_saves_most_is_removed(
+    prices: dict[str, float], most: int | None, cpus: tuple[str, str], want: list[str]
+) -> None:
+    pods = [running(f"web-{name}", name, cpu=cpu).obj() for name, cpu in zip("xy", cpus, strict=True)]
+    cluster = cluster_of(node("x"), node("y"), node("z"), *pods)
+    answer = nodes_to_remove(cluster, ["x", "y"], prices=prices, most=most)
+    assert sorted(each.node for each in answer.removed) == want
+    assert answer.price == sum(prices.get(name, 1.0) for name in want) <= answer.bound.price
+
+
+@pytest.mark.parametrize("seed", [7, 12, 13, 16, 27])
+def test_no_set_of_a_small_random_cluster_saves_more(seed: int) -> None:
+    draw = Random(seed)
+    names = "abcde"[: draw.randint(3, 5)]
+    nodes = [node(name, cpu=str(draw.choice([2, 4, 8]))) for name in names]
+    pods = [
+        running(f"p{number}", draw.choice(names), cpu=str(draw.choice([1, 1, 2, 3])), owner=f"o{number}").obj()
+        for number in range(draw.randint(2, 7))
+    ]
+    cluster = cluster_of(*nodes, *pods)
+    prices = {name: draw.choice([1, 2, 3, 0.5]) for name in names}
+    sets = [chosen for count in range(1, len(names) + 1) for chosen in combinations(names, count)]
+    possible = [chosen for chosen in sets if len(nodes_to_remove(cluster, chosen, prices={}).removed) == len(chosen)]
+    want = max(sum(prices[name] for name in chosen) for chosen in possible)
+    assert nodes_to_remove(cluster, prices=prices).price == want
+
+
+def test_the_saving_and_its_bound_are_stated_if_nodes_have_prices() -> None:
+    pods = [running(f"web-{name}", name, cpu="1").obj() for name in "xyz"]
+    nodes = [node(name) for name in "xyz"]
+    for prices, want in (
+        ({"x": 1.0}, "saving 2.00: 2 pods move, and no placed pod becomes pending. No set of nodes saves more."),
+        ({}, "can be removed: 2 pods move, and no placed pod becomes pending. No larger set of nodes can be removed."),
+    ):
+        assert removal_text(nodes_to_remove(cluster_of(*nodes, *pods), prices=prices))[0].endswith(want)
+    pods = [running(f"web-{name}", name, cpu="2500m").obj() for name in "xyz"]
+    (first, *_) = removal_text(nodes_to_remove(cluster_of(*nodes, *pods), prices={"x": 1.0}))
+    assert first == "None of 3 nodes can be removed."
 
 
 def test_pending_pods_are_ignored() -> None:

@@ -200,10 +200,10 @@ def _capacity_verdict(answer: CapacityAnswer) -> str:
 def removal_text(answer: RemovalAnswer, *, everything: bool = False) -> list[str]:
     """Return the lines about nodes that can be removed."""
     count, bound = len(answer.removed), answer.bound
-    priced = any(each.price != 1.0 for each in answer.removed)
+    priced = answer.has_prices
     saved = f", saving {answer.price:,.2f}" if priced and count else ""
-    if count >= bound.nodes:
-        at_most = "No larger set of nodes can be removed"
+    if answer.price >= bound.price * (1 - 1e-9):
+        at_most = f"No {'set of nodes saves more' if priced else 'larger set of nodes can be removed'}"
     else:
         limited = f"limited by {bound.resource}; " if bound.resource else ""
         saving = f", saving {bound.price:,.2f}" if priced else ""

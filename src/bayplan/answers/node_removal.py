@@ -115,6 +115,7 @@ class RemovalAnswer(msgspec.Struct, frozen=True, kw_only=True):
         candidates: the number of nodes that may be removed.
         removed, moves, kept: see the types of their rows.
         price: the price of the removed nodes.
+        has_prices: whether any node has a price; otherwise each counts 1.
         bound: the maximum number of nodes that could be removed, and how it was determined.
         passes: the number of replays of the drain.
         assumptions: the assumptions behind the answer, in sentences.
@@ -126,6 +127,7 @@ class RemovalAnswer(msgspec.Struct, frozen=True, kw_only=True):
     moves: Rows[MovedPod]
     kept: Rows[KeptNode]
     price: float
+    has_prices: bool
     bound: RemovalBound
     passes: int
     assumptions: Sequence[str]
@@ -145,8 +147,8 @@ def nodes_to_remove(
     Args:
         cluster: the current cluster.
         candidates: the names of the nodes that may be removed; None for all nodes.
-        prices: the prices by node, by default those of the annotation ``bayplan.io/price``; without prices, the answer has
-            as many nodes as possible.
+        prices: the prices by node, by default those of the annotation ``bayplan.io/price``. The answer saves as much as
+            possible, so without prices, it has as many nodes as possible.
         options: the options of the drain.
         most: the maximum number of nodes to remove; None for no limit.
         packing: whether to find a tighter bound with OR-tools, if the model is not too large.
@@ -198,15 +200,19 @@ class _Removal:
         bound = removal_bound(self._cluster, free, self._prices)
         if self._packing:
             bound = packed_removal_bound(self._cluster, free, self._prices, bound)
-        enough = bound.nodes if self._most is None else min(bound.nodes, self._most)
+        # No set of nodes is worth more.
+        dearest = sorted(map(self._price, free), reverse=True)
+        enough = bound.price if self._most is None else min(bound.price, sum(dearest[: self._most]))
         order, left_out = self._in_order(free), dict[str, Obstacle]()
         found, passes = self._search(order, min(bound.nodes, len(order)), enough, left_out)
         tries = min(MAX_OTHER_ORDERS, MAX_RETRIED_PODS // max(len(self._cluster.state.pods), 1))
         for other in islice(self._other_orders(found, order), tries):
-            if len(found.removed) >= enough:
+            if self._is_enough(found, enough):
                 break
             kept = dict[str, Obstacle]()
-            better, replays = self._search(other, len(found.removed) + 1, enough, kept)
+            # A better set may have fewer but more expensive nodes, whose pods move to nodes that would be cordoned.
+            window = 1 if self._prices else len(found.removed) + 1
+            better, replays = self._search(other, window, enough, kept)
             passes += replays
             if self._value(better) > self._value(found):
                 found, left_out = better, kept
@@ -214,19 +220,31 @@ class _Removal:
 
     def _value(self, found: _Pass) -> tuple[float, int]:
         """Return the price of the emptied nodes, and their number."""
-        return sum(self._prices.get(name, 1.0) for name in found.removed), len(found.removed)
+        return sum(map(self._price, found.removed)), len(found.removed)
+
+    def _price(self, name: str) -> float:
+        return self._prices.get(name, 1.0)
+
+    def _is_enough(self, found: _Pass, enough: float) -> bool:
+        """Return whether the emptied nodes have the price `enough`, except for rounding."""
+        return self._value(found)[0] >= enough * (1 - 1e-9)
 
     def _other_orders(self, found: _Pass, order: Sequence[str]) -> Iterator[list[str]]:
-        """Yield orders that may empty more nodes than `found`: nodes left out first, then random orders."""
-        rest = [name for name in order if name not in frozenset(found.removed)]
+        """Yield orders that may empty better nodes than `found`: expensive nodes first, then nodes left out, then random orders."""
+        removed = found.removed
+        if self._prices:
+            order = sorted(order, key=self._price, reverse=True)
+            removed = sorted(removed, key=self._price, reverse=True)
+            yield list(order)
+        rest = [name for name in order if name not in frozenset(removed)]
         for name in rest:
-            yield [name, *found.removed, *(other for other in rest if other != name)]
+            yield [name, *removed, *(other for other in rest if other != name)]
         draw = RandomStreams(self._cluster.seed).stream("questions.orders")
         while True:
             yield draw.sample(order, len(order))
 
     def _search(
-        self, order: Sequence[str], window: int, enough: int, left_out: dict[str, Obstacle]
+        self, order: Sequence[str], window: int, enough: float, left_out: dict[str, Obstacle]
     ) -> tuple[_Pass, int]:
         """Drain nodes in an order, and replay the drain until it empties all of its nodes. Then retry the nodes left out.
 
@@ -236,7 +254,7 @@ class _Removal:
         left_out.update(first.left_out)
         found, passes = self._replay_until_stable(first, left_out)
         for _ in range(MAX_RETRIES):
-            if len(found.removed) >= enough or len(found.moves) > MAX_RETRIED_MOVES:
+            if self._is_enough(found, enough) or len(found.moves) > MAX_RETRIED_MOVES:
                 break
             # Nodes whose pods found no room while many nodes were cordoned may find some once these are gone.
             chosen = frozenset(found.removed)
@@ -244,7 +262,7 @@ class _Removal:
             left_out.update(more.left_out)
             better, replays = self._replay_until_stable(more, left_out)
             passes += 1 + replays
-            if len(better.removed) <= len(found.removed):
+            if self._value(better) <= self._value(found):
                 break
             found = better
         return found, passes
@@ -271,7 +289,7 @@ class _Removal:
         load = moving_share(state)
 
         def key(name: str) -> tuple[float, float, str]:
-            price = max(self._prices.get(name, 1.0), 1e-9)
+            price = max(self._price(name), 1e-9)
             return float(load[state.nodes.row_of[name]]) / price, -price, name
 
         return sorted(names, key=key)
@@ -319,7 +337,7 @@ class _Removal:
                     pool=group.pool,
                     pods=moving.get(name, 0),
                     ends=ends,
-                    price=self._prices.get(name, 1.0),
+                    price=self._price(name),
                 )
             )
         gone = frozenset(found.removed)
@@ -334,6 +352,7 @@ class _Removal:
             moves=Rows(found.moves, MovedPod),
             kept=Rows(kept, KeptNode),
             price=sum(row.price for row in rows),
+            has_prices=bool(self._prices),
             bound=bound,
             passes=passes,
             assumptions=self._assumptions(),
