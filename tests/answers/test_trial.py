@@ -125,6 +125,30 @@ def test_cleared_nominations_are_restored(preempts: bool) -> None:
         assert trial.scheduler.queue.get("default/next") is None
 
 
+def test_a_scheduler_without_some_plugins_counts_the_current_nominations() -> None:
+    nominated = make_pod("next").req(cpu="4").nominated("a").priority(9).obj()
+    small = make_pod("small").req(cpu="2").obj()
+
+    def node_of_small() -> list[str]:
+        decisions = [trial.decide(small), trial.decide(small, {"ImageLocality"}), trial.decide(small, {"NodeAffinity"})]
+        return [each.record.node for each in decisions if each is not None]
+
+    with cluster_of(node("a"), running("low", "a", cpu="4", priority=0).obj(), nominated).trial() as trial:
+        with trial.after([]):
+            trial.remove_pod("default/low")
+            assert node_of_small() == [""] * 3
+            with trial.undone():
+                trial.remove_pod("default/next")
+                assert node_of_small() == ["a"] * 3
+            assert node_of_small() == [""] * 3
+            trial.place([nominated])
+            trial.remove_pod("default/next")
+            assert node_of_small() == ["a"] * 3
+        trial.remove_pod("default/low")
+        assert node_of_small() == [""] * 3
+        assert trial.others_made == 2
+
+
 def test_a_removed_nominated_pod_counts_again_after_the_removal_is_undone() -> None:
     nominated = make_pod("next").req(cpu="3").nominated("a").priority(1).obj()
     small = make_pod("small").req(cpu="2").obj()
