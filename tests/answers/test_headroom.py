@@ -65,6 +65,45 @@ def test_over_time_requires_a_result_directory(capsys: pytest.CaptureFixture[str
     assert "expected a result directory" in capsys.readouterr().err
 
 
+NODE = """
+apiVersion: v1
+kind: Node
+metadata: {{name: {name}, labels: {{node: {name}}}}}
+status: {{allocatable: {{cpu: "4", memory: 8Gi, pods: "20"}}}}
+---
+"""
+JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {{name: {name}, namespace: default}}
+spec:
+  suspend: true
+  template:
+    spec: {{restartPolicy: Never, {extra}, containers: [{{name: c, image: i, resources: {{requests: {{cpu: "{cpu}"}}}}}}]}}
+---
+"""
+
+
+def test_over_time_uses_the_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # The pinned pod fits only if the free one is placed on the other node.
+    text = NODE.format(name="a") + NODE.format(name="b") + JOB.format(name="free", cpu=1, extra="hostname: x")
+    text += JOB.format(name="pinned", cpu=4, extra="nodeSelector: {node: a}")
+    (tmp_path / "cluster.yaml").write_text(text)
+    result = str(tmp_path / "result")
+    assert main(["simulate", str(tmp_path / "cluster.yaml"), "--out", result]) == 0
+    found = set[str]()
+    for seed in range(6):
+        capsys.readouterr()
+        assert main(["capacity", "free,pinned", result, "--over-time", "2", "--seed", str(seed)]) == 0
+        found.add(capsys.readouterr().out.splitlines()[0].partition(" of ")[0])
+    assert found == {"1 more copy", "3 more copies"}
+
+
+def test_over_time_refuses_several_seeds(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["capacity", "deployment/shop/web", str(example_path()), "--over-time", "3", "--seeds", "2"]) == 2
+    assert "--over-time can't be combined with --seeds; try --seed N" in capsys.readouterr().err
+
+
 def test_over_time_refuses_a_workload_from_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     example = str(example_path())
     asked = ["capacity", "deployment/shop/web", example, "--file", example, "--over-time", "3"]

@@ -76,8 +76,15 @@ def capacity(
     mix = parse_mix(workloads)
     with opened(options) as (source, cluster):
         if over_time is not None:
+            if files or seeds > 1:
+                option, hint = (
+                    ("--file", "a workload of the result directory, without --file")
+                    if files
+                    else ("--seeds", "--seed N")
+                )
+                raise InputError(f"--over-time can't be combined with {option}", hint=hint)
             _print_over_time(
-                source, mix, over_time, preempt, limit, files=files, everything=everything, as_json=as_json
+                source, mix, over_time, preempt, limit, seed=options.seed, everything=everything, as_json=as_json
             )
             return
         if files:
@@ -96,13 +103,10 @@ def _print_over_time(
     preempts: bool,
     limit: int,
     *,
-    files: Sequence[str] | None,
+    seed: int,
     everything: bool,
     as_json: bool,
 ) -> None:
-    if files:
-        hint = "a workload of the result directory, without --file"
-        raise InputError("--over-time can't be combined with --file", hint=hint)
     if source.kind is not SourceKind.RESULT:
         got = f"{source.kind} (a single point in time)"
         raise InputError("--over-time", got=got, wanted="a result directory", hint="bayplan simulate PATH --out DIR")
@@ -115,7 +119,7 @@ def _print_over_time(
     times = [start_ns + (end_ns - start_ns) * number // (count - 1) for number in range(count)]
 
     def cluster_at(time_ns: int) -> QuestionCluster:
-        return QuestionCluster(objects_at(result, time_ns), source.scheduler, now_ns=time_ns)
+        return QuestionCluster(objects_at(result, time_ns), source.scheduler, now_ns=time_ns, seed=seed)
 
     answer = headroom(cluster_at, times, mix, preempts=preempts, limit=limit)
     print_answer(answer, source, lambda: headroom_text(answer, start_ns, everything=everything), as_json=as_json)
