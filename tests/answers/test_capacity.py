@@ -289,6 +289,23 @@ def test_a_quota_that_is_used_up_from_the_start_is_named() -> None:
     assert text[0] == "0 more copies of replicaset/default/web fit; the resource quota pods is used up."
 
 
+def test_a_quota_whose_amounts_a_copy_does_not_state_is_not_used_up() -> None:
+    quota = make_object(
+        {
+            "apiVersion": "v1",
+            "kind": "ResourceQuota",
+            "metadata": {"name": "limits", "namespace": "default"},
+            "spec": {"hard": {"limits.cpu": "9"}},
+        }
+    )
+    answer = capacity(cluster_of(*NODES, WEB, quota), [Share("web", 1)])
+    assert (answer.exceeded_quota, answer.short_of, answer.runs_out) == ("", "", {"quota": 1})
+    assert capacity_text(answer)[0].startswith(
+        "0 more copies of replicaset/default/web fit; the next copy of replicaset/default/web is forbidden: "
+        "failed quota: limits: must specify limits.cpu for: "
+    )
+
+
 def test_copies_with_a_scheduling_gate_name_it() -> None:
     gated = make_pod("web-9").gate("example.com/wait").owner("ReplicaSet", "web").obj()
     answer = capacity(cluster_of(*NODES, gated), [Share("web", 1)])

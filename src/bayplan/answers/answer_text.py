@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from bayplan.analysis.nearness import INSUFFICIENT
 from bayplan.analysis.text_layout import bullet_lines
 from bayplan.analysis.units import format_duration, format_share
-from bayplan.analysis.verdict import UNATTENDED
 from bayplan.answers.capacity import QUOTA, CapacityAnswer
 from bayplan.answers.headroom import HeadroomAnswer
 from bayplan.answers.node_addition import AdditionAnswer
 from bayplan.answers.node_removal import RemovalAnswer
 from bayplan.answers.pod_differences import WORST_FIRST
-from bayplan.answers.start_times import Start, StartAnswer
+from bayplan.answers.start_times import PendingReason, Start, StartAnswer
 from bayplan.answers.what_if import Answer
 from bayplan.base.counted_nouns import format_count, plural
 from bayplan.base.go_text.times import format_time
-from bayplan.plugins.scheduling_gates import GATED
-
-_QUOTA = re.compile(r"exceeded quota: ([^,\s]+)")
 
 
 class KindTexts(NamedTuple):
@@ -176,9 +170,9 @@ def _capacity_verdict(answer: CapacityAnswer) -> str:
     else:
         what = f"{what} {fit}"
     if QUOTA in answer.runs_out:
-        name = _QUOTA.search(answer.message)
-        then = "then " if answer.copies else ""
-        return f"{what}; {then}{f'the resource quota {name[1]}' if name else 'a quota'} is used up."
+        if not answer.exceeded_quota:
+            return f"{what}; the next copy of {answer.stopped_by} is {answer.message}."
+        return f"{what}; {'then ' if answer.copies else ''}the resource quota {answer.exceeded_quota} is used up."
     if not answer.groups:
         return f"{what}; the cluster has no nodes."
     first = next(iter(answer.runs_out), "")
@@ -189,9 +183,9 @@ def _capacity_verdict(answer: CapacityAnswer) -> str:
         why = f": {listed(answer.runs_out, most=2)}" if first else ""
         return f"{what}; no node has room for another copy{of}{why}."
     where = format_count(answer.runs_out[first], "node")
-    if not first.startswith(INSUFFICIENT):
+    if not answer.short_of:
         return f"{what}; the next copy{of} is rejected: {first} (on {where})."
-    return f"{what}; {first.removeprefix(INSUFFICIENT)} runs out first (on {where})."
+    return f"{what}; {answer.short_of} runs out first (on {where})."
 
 
 # --- nodes ------------------------------------------------------------------------------------------------------------
@@ -367,14 +361,14 @@ def start_text(answer: StartAnswer, *, everything: bool = False) -> list[str]:
     elif answer.earliest_ns is not None:
         text = f"{starts} in {format_duration(answer.earliest_ns)} at the earliest, or not within {horizon}"
     else:
-        left = [each.message for each in answer.starts if each.wait_ns is None]
+        left = [each for each in answer.starts if each.wait_ns is None]
         why = "no pod with a known run time makes room for it"
         if not left:
             why = "no pods are created for it"
-        elif all(message.startswith(GATED) for message in left):
+        elif all(each.reason is PendingReason.GATED for each in left):
             why = "nothing removes its scheduling gates"
-        elif left[0].startswith(UNATTENDED) and len(set(left)) == 1:
-            why = left[0]
+        elif left[0].reason is PendingReason.UNATTENDED and len({each.message for each in left}) == 1:
+            why = left[0].message
         text = f"{answer.asked} does not start within {horizon}; {why}"
     heads = ("POD", "SEEDS", "STARTS", "IN", "NODE", "")
     table = columns(heads, _start_rows(answer.starts, everything=everything), everything=everything)

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from bayplan.analysis.filter_matrix import LOAD, VOLUME_FILTERS
+from bayplan.analysis.nearness import INSUFFICIENT
 from bayplan.analysis.rows import Rows
 from bayplan.analysis.volume_places import placed_volumes, volume_exclusion
 from bayplan.answers.copies import Template, admission_of, quota_namespaces, replacement_of_victim, templates_of
@@ -22,6 +23,7 @@ from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.trial import Trial
 from bayplan.base.counted_nouns import format_count, is_or_are
 from bayplan.base.errors import InputError
+from bayplan.cluster.namespace_policies import PodForbidden
 from bayplan.engine.cycle import first_failures
 from bayplan.engine.filtered_rows import PASSES
 from bayplan.engine.first_failures import FirstFailures
@@ -143,6 +145,8 @@ class CapacityAnswer(msgspec.Struct, frozen=True, kw_only=True):
         workloads, groups, placements, victims: see the types of their rows.
         stopped_by: the workload whose next copy found no node; "" if `reached_limit`.
         message: why that copy found no node, from the scheduler or a quota.
+        exceeded_quota: the name of the quota that this copy would exceed, or "".
+        short_of: the resource that most nodes lack for this copy, if no other reason is more frequent; else "".
         runs_out: as for a group of nodes, but over all groups; see `GroupCapacity`.
         by_seed: the number of copies by seed, if several seeds were requested.
         assumptions: the assumptions behind the answer, in sentences.
@@ -157,6 +161,8 @@ class CapacityAnswer(msgspec.Struct, frozen=True, kw_only=True):
     victims: Rows[VictimRow]
     stopped_by: str
     message: str
+    exceeded_quota: str
+    short_of: str
     runs_out: dict[str, int]
     by_seed: dict[int, int]
     assumptions: Sequence[str]
@@ -237,7 +243,7 @@ class _Filling:
         namespaces = [each.pod.metadata.namespace for each in self._templates]
         admission = admission_of(self._cluster, namespaces) if self._has_quotas else None
         placed: list[tuple[int, str]] = []
-        stopped, message, refused = -1, "", False
+        stopped, message, refusal = -1, "", None
         with self._cluster.trial(preempts=self._preempts, seed=seed) as trial:
             rooms = [rows_with_room(trial, _next_copy(trial, template)) for template in self._templates]
             for template in self._templates:
@@ -251,8 +257,8 @@ class _Filling:
                 if admission is not None:
                     try:
                         admission.charge(_pod_of(items))
-                    except InputError as problem:
-                        stopped, message, refused = number, problem.got, True
+                    except PodForbidden as problem:
+                        stopped, message, refusal = number, problem.got, problem
                         break
                 if not trial.place(items):
                     stopped, message = number, trial.waiting_message(_pod_of(items))
@@ -260,7 +266,9 @@ class _Filling:
                     break
                 placed.append((number, key))
             answer = self._answer(trial, placed, rooms, stopped, message)
-            return msgspec.structs.replace(answer, runs_out={QUOTA: 1}) if refused else answer
+            if refusal is None:
+                return answer
+            return msgspec.structs.replace(answer, runs_out={QUOTA: 1}, exceeded_quota=refusal.exceeded, short_of="")
 
     def _answer(
         self, trial: Trial, placed: Sequence[tuple[int, str]], rooms: Sequence[Bools], stopped: int, message: str
@@ -307,6 +315,8 @@ class _Filling:
             victims=Rows(_victims(trial, self._cluster), VictimRow),
             stopped_by=self._templates[stopped].label if stopped >= 0 else "",
             message=message,
+            exceeded_quota="",
+            short_of=_resource_of(state, next(iter(dict(runs_out.most_common())), "")),
             runs_out=dict(runs_out.most_common()),
             by_seed={},
             assumptions=self._assumptions(trial),
@@ -440,6 +450,11 @@ def _groups(
             )
         )
     return found
+
+
+def _resource_of(state: ClusterState, reason: str) -> str:
+    """Return the resource whose lack is the reason of NodeResourcesFit for rejecting a node; "" for any other reason."""
+    return next((name for name in state.nodes.resources if reason == f"{INSUFFICIENT}{name}"), "")
 
 
 def _victims(trial: Trial, cluster: QuestionCluster) -> list[VictimRow]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from bayplan.analysis.nearness import INSUFFICIENT
 from bayplan.analysis.rows import Rows
 from bayplan.answers.capacity import DEFAULT_LIMIT, NO_PREEMPTION, Share, capacity
 from bayplan.answers.question_cluster import QuestionCluster
@@ -86,7 +85,7 @@ def headroom(
                 reached_limit=found.reached_limit,
                 placed=len(cluster.state.pods),
                 waiting=len(cluster.waiting),
-                runs_out=next(iter(found.runs_out), "").removeprefix(INSUFFICIENT),
+                runs_out=found.short_of or next(iter(found.runs_out), ""),
             )
         )
     counts = [row.copies for row in rows]

@@ -8,6 +8,7 @@ other pods never end.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from enum import StrEnum
 from statistics import median_low
 
 import msgspec
@@ -47,6 +48,14 @@ FIRST_STEP_NS = 10 * MINUTE_NS
 """Virtual time before the first check. Each further interval is twice as long."""
 
 
+class PendingReason(StrEnum):
+    """Why a pod does not start."""
+
+    UNATTENDED = "unattended"
+    GATED = "gated"
+    UNSCHEDULABLE = "unschedulable"
+
+
 class Start(msgspec.Struct, frozen=True, kw_only=True):
     """The start of a pod under one seed.
 
@@ -55,7 +64,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
         starts_at_ns: the time at which the pod gets its node; None if it gets none before the horizon.
         wait_ns: the time from now until then; None if the pod gets no node before the horizon.
         node: the node that the pod gets.
-        message: why the pod still waits at the horizon; else "".
+        reason: why the pod still waits at the horizon; None if it starts.
+        message: the same in words, or "".
     """
 
     pod: str
@@ -63,6 +73,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     starts_at_ns: int | None
     wait_ns: int | None
     node: str
+    reason: PendingReason | None
     message: str
 
 
@@ -150,18 +161,23 @@ def start_times(
 
 
 def _start(timeline: PodTimeline, seed: int, now_ns: int, profiles: Collection[str]) -> Start:
-    bound_ns, message = timeline.bound_ns, timeline.message
-    if timeline.scheduler_name not in profiles:
-        message = unattended_text(timeline.scheduler_name)
-    if not message and timeline.pod is not None and timeline.pod.spec.scheduling_gates:
-        message = gates_message(timeline.pod)
+    bound_ns = timeline.bound_ns
+    reason: PendingReason | None = None
+    message = ""
+    if bound_ns is None:
+        reason, message = PendingReason.UNSCHEDULABLE, timeline.message
+        if timeline.scheduler_name not in profiles:
+            reason, message = PendingReason.UNATTENDED, unattended_text(timeline.scheduler_name)
+        elif timeline.pod is not None and timeline.pod.spec.scheduling_gates:
+            reason, message = PendingReason.GATED, message or gates_message(timeline.pod)
     return Start(
         pod=timeline.key,
         seed=seed,
         starts_at_ns=bound_ns,
         wait_ns=None if bound_ns is None else max(bound_ns - now_ns, 0),
         node=timeline.node,
-        message="" if bound_ns is not None else message,
+        reason=reason,
+        message=message,
     )
 
 

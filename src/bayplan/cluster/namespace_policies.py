@@ -27,7 +27,13 @@ _FOR_QUALITY = ("cpu", "memory")
 
 
 class PodForbidden(InputError):
-    """A limit range or a quota forbids a new pod; `got` is ``forbidden: `` and upstream's reason."""
+    """A limit range or a quota forbids a new pod; `got` is ``forbidden: `` and upstream's reason.
+
+    Attributes:
+        exceeded: the name of the quota that the pod exceeds, or "".
+    """
+
+    exceeded = ""
 
     def _text(self) -> str:
         return f"{self.what} is {self.got}"
@@ -124,9 +130,11 @@ class NamespacePolicies:
         self._in_use(namespace)
         totals = self._totals[namespace]
         usage = pod_usage(_amounts_of(pod))
-        problem = check_quotas([replace(each, used=totals[each.name]) for each in quotas], usage, None).problem
-        if problem:
-            raise PodForbidden(f"Pod {pod.key}", got=f"forbidden: {problem}")
+        checked = check_quotas([replace(each, used=totals[each.name]) for each in quotas], usage, None)
+        if checked.problem:
+            refusal = PodForbidden(f"Pod {pod.key}", got=f"forbidden: {checked.problem}")
+            refusal.exceeded = checked.exceeded
+            raise refusal
         return usage
 
     def _in_use(self, namespace: str) -> dict[str, Usage]:

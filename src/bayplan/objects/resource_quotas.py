@@ -74,10 +74,12 @@ class Checked(msgspec.Struct, frozen=True):
     Attributes:
         problem: the error in upstream's words, or "".
         used: the new used amounts, by the names of the quotas that count the object.
+        exceeded: the name of the quota that the object would exceed, or "".
     """
 
     problem: str = ""
     used: Mapping[str, Amounts] = {}
+    exceeded: str = ""
 
 
 # --- usage of objects -----------------------------------------------------------------------------------------------
@@ -244,7 +246,8 @@ def check_quotas(quotas: Iterable[Quota], usage: Usage, before: Usage | None) ->
         if exceeded:
             texts = (_listed(each, exceeded) for each in (requested, quota.used, quota.hard))
             parts = zip(("requested", "used", "limited"), texts, strict=True)
-            return Checked(f"exceeded quota: {quota.name}, " + ", ".join(f"{word}: {text}" for word, text in parts))
+            text = f"exceeded quota: {quota.name}, " + ", ".join(f"{word}: {text}" for word, text in parts)
+            return Checked(text, exceeded=quota.name)
         used[quota.name] = total
     return Checked(used=used)
 
