@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from bayplan.answers.trial import Trial
@@ -11,8 +9,6 @@ from bayplan.framework.node_info import NodeInfo
 from bayplan.framework.per_node_plugin import PerNodePlugin
 from bayplan.framework.rule import MAX_NODE_SCORE, MIN_NODE_SCORE
 from bayplan.objects.pod import Pod
-
-_INVALID = re.compile(r'plugin "([^"]+)" returns an invalid score (-?\d+)')
 
 
 def error_text(trial: Trial, pod: Pod, message: str) -> str:
@@ -23,20 +19,22 @@ def error_text(trial: Trial, pod: Pod, message: str) -> str:
         pod: the pod, as it was tried.
         message: the scheduler's message.
     """
-    found = _INVALID.search(message)
-    if found is None:
-        return message
-    name, score = found[1], int(found[2])
-    profile = trial.scheduler.profiles[pod.spec.scheduler_name]
-    plugin = next((each.plugin for each in profile.score if each.plugin.name == name), None)
+    profile = trial.scheduler.profiles.get(pod.spec.scheduler_name)
+    plugins = [each.plugin for each in profile.score] if profile is not None else []
+    plugin = next((each for each in plugins if f"{_invalid(each.name)} " in message), None)
     if not isinstance(plugin, PerNodePlugin):
         return message
     bound = trial.bound(pod.key)
-    decision = trial.decide_after(pod, [] if bound is None else [(bound, None)], (name,))
+    decision = trial.decide_after(pod, [] if bound is None else [(bound, None)], (plugin.name,))
     if decision is None:
         return message
     for node in sorted(decision.names[row] for row in np.flatnonzero(decision.feasible).tolist()):
-        if plugin.score_node(pod, NodeInfo(trial.state, trial.state.nodes.row_of[node])) == score:
+        score = plugin.score_node(pod, NodeInfo(trial.state, trial.state.nodes.row_of[node]))
+        if f"{_invalid(plugin.name)} {score}," in message:
             wanted = f"scores are {MIN_NODE_SCORE} to {MAX_NODE_SCORE}"
-            return f'plugin "{name}" returns an invalid score {score} for node {node}: {wanted}'
+            return f"{_invalid(plugin.name)} {score} for node {node}: {wanted}"
     return message
+
+
+def _invalid(plugin: str) -> str:
+    return f'plugin "{plugin}" returns an invalid score'

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, NamedTuple
 
 import typer
@@ -274,25 +275,25 @@ class _Question:
             missing, assumptions = self._missing_at_end(pod, end)
             if not is_single or missing:
                 return Workload(source, lives, missing, [], assumptions)
-        found = explain_pod(source, lives, attempt=shown.attempt, node=shown.node, best=shown.best)
+        explained = partial(explain_pod, source, attempt=shown.attempt, node=shown.node, best=shown.best)
         last = lives[-1]
         if last.fate not in WAITING or last.pod is None or shown.attempt is not None:
-            return found
+            return explained(lives)
         try:
             present = end()
         except MissingPlugins as problem:
+            found = explained(lives)
             names = ", ".join(problem.plugins)
             note = f"no changes were tried: the run had {names}, and a result has no plugins ({problem.options})"
             return replace(found, notes=[*found.notes, note])
         cluster = Cluster.of(present, seed=self._options.seed, record_level=RecordLevel.OFF)
-        found = replace(found, assumptions=cluster.assumptions)
         waiting = cluster.scheduler.pods.get(last.key)
         if waiting is None:
-            return found
+            return replace(explained(lives), assumptions=cluster.assumptions)
         trial = cluster.trial()
         # The recorded message of an invalid score does not name the node.
-        message = error_text(trial, waiting, found.message)
-        found = replace(found, verdict=found.verdict.replace(found.message, message), message=message)
+        lives = [*lives[:-1], replace(last, message=error_text(trial, waiting, last.message))]
+        found = replace(explained(lives), assumptions=cluster.assumptions)
         return with_suggestions(found, trial, waiting, shown.node)
 
     def _missing_at_end(self, workload: str, end: Callable[[], ClusterSource]) -> tuple[str, list[str]]:
