@@ -125,6 +125,13 @@ class TestPacking:
         assert answer.bound == pytest.approx(answer.price)
         assert (len(answer.nodes), "OR-Tools" in answer.bound_method) == (count, True)
 
+    @pytest.mark.parametrize("price", [1e-7, 0.000137, 1e11 / 3])
+    def test_prices_of_any_size_are_compared(self, price: float) -> None:
+        pods = [waiting(f"w-{number}", cpu="3") for number in range(3)]
+        shapes = [large("l", price), parse_shape(f"name=m,cpu=7,memory=8Gi,pods=20,price={price * 1.9}")]
+        answer = nodes_to_add(cluster_of(*pods), shapes, packing=True)
+        assert answer.bound == pytest.approx(answer.price, rel=1e-6) == pytest.approx(2.9 * price, rel=1e-6)
+
     def test_the_bound_is_deterministic(self) -> None:
         pods = [running(f"web-{number}", "abcd"[number % 4], cpu="700m").obj() for number in range(12)]
         cluster = cluster_of(*(node(name) for name in "abcd"), *pods)

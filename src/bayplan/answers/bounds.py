@@ -429,12 +429,15 @@ def _place(model: CpModel, groups: Sequence[_Group], free: Ints, is_open: Mappin
     return placed
 
 
-def _solve(model: CpModel, solver: CpSolver) -> float | None:
-    """Return a lower bound on the objective: the optimum, or the bound proved when the search stopped; None if there is none."""
+def _least_sum(model: CpModel, solver: CpSolver, terms: Sequence[tuple[float, IntVar]]) -> float | None:
+    """Return a lower bound on the sum of products: the optimum, or the bound proved when the search stopped; else None."""
+    # The solver rounds the factors to about six decimals, which would be too few for small prices.
+    unit = max((factor for factor, _ in terms), default=0.0) or 1.0
+    model.minimize(sum(factor / unit * variable for factor, variable in terms))
     status = solver.status_name(solver.solve(model))
     # The answer itself is a solution.
     assert status not in ("INFEASIBLE", "MODEL_INVALID"), status
-    return max(float(solver.best_objective_bound), 0.0) if status in ("OPTIMAL", "FEASIBLE") else None
+    return max(float(solver.best_objective_bound) * unit, 0.0) if status in ("OPTIMAL", "FEASIBLE") else None
 
 
 def _most_removed(groups: Sequence[_Group], free: Ints, weights: Mapping[int, float]) -> float | None:
@@ -445,8 +448,7 @@ def _most_removed(groups: Sequence[_Group], free: Ints, weights: Mapping[int, fl
     for group, counts in zip(groups, placed, strict=True):
         model.add(sum(counts) == group.count - group.count * stays[group.leaves])
     total = sum(weights.values())
-    model.minimize(sum(weight * stays[row] for row, weight in weights.items()))
-    least = _solve(model, solver)
+    least = _least_sum(model, solver, [(weight, stays[row]) for row, weight in weights.items()])
     return None if least is None else total - least
 
 
@@ -462,5 +464,4 @@ def _least_price(groups: Sequence[_Group], free: Ints, new: Mapping[int, tuple[i
     for row, following in pairwise(rows):
         if new[row][0] == new[following][0]:
             model.add_implication(used[following], used[row])
-    model.minimize(sum(price * used[row] for row, (_, price) in new.items()))
-    return _solve(model, solver)
+    return _least_sum(model, solver, [(price, used[row]) for row, (_, price) in new.items()])
