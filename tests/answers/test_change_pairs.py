@@ -11,6 +11,7 @@ from bayplan.answers.trial import Trial
 from bayplan.answers.what_if import what_if
 from bayplan.base.errors import InputError
 from bayplan.testing.builders import make_node, make_pod
+from bayplan.testing.object_builders import make_object
 from tests.answers.clusters import cluster_of, node, running
 from tests.oracle.changed_pods import ChangedPods
 
@@ -46,6 +47,15 @@ def test_a_stateful_set_is_scaled_down_from_its_last_pod() -> None:
     pods = [running(f"db-{n}", on, owner="db", kind="StatefulSet").obj() for n, on in nodes.items()]
     answer = what_if(cluster_of(*NODES, *pods), [parse_change("scale=db:2")])
     assert [row.pod for row in answer.differences] == ["default/db-10", "default/db-2"]
+
+
+def test_new_pods_of_a_stateful_set_count_from_its_first_ordinal() -> None:
+    pods = [running(f"db-{number}", "n1", owner="db", kind="StatefulSet").obj() for number in (5, 7)]
+    template = {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"ordinals": {"start": 5}, "selector": {"matchLabels": {"app": "db"}}, "template": template}
+    item = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db", "namespace": "default"}}
+    answer = what_if(cluster_of(*NODES, *pods, make_object({**item, "spec": spec})), [parse_change("scale=db:4")])
+    assert [row.pod for row in answer.differences] == ["default/db-6", "default/db-8"]
 
 
 @pytest.mark.parametrize("first", CHANGES, ids=str)

@@ -218,6 +218,14 @@ def test_existing_room_is_used_first_and_more_copies_can_be_requested() -> None:
     cluster.state.check_invariants()
 
 
+def test_the_verdict_compares_small_prices_too() -> None:
+    cluster = cluster_of(*FULL, *(waiting(f"p{number}", cpu="3") for number in range(2)))
+    answer = nodes_to_add(cluster, [parse_shape("cpu=4,memory=8Gi,price=0.0000001")])
+    assert answer.price == 2e-7
+    assert answer.bound == pytest.approx(1.5e-7)
+    assert "no set of such nodes is cheaper than 1.5e-07" in addition_text(answer)[0]
+
+
 def test_copies_of_workloads_with_the_same_name_need_room_each() -> None:
     cluster = cluster_of(*FULL, running("job-1", "n1", owner="web", kind="Job", cpu="0").obj())
     answer = nodes_to_add(cluster, [parse_shape(SMALL)], copies={"replicaset/web": 4, "job/web": 4})

@@ -255,7 +255,7 @@ def _addition_verdict(answer: AdditionAnswer) -> str:
         return f"{fit} the current cluster; no node is needed."
     shapes = ", ".join(f"{count:,} x {name}" for name, count in answer.by_shape.items())
     text = f"Add {format_count(len(answer.nodes), 'node')} ({shapes}) at a price of {answer.price:,.6g}"
-    if answer.bound > answer.price - 1e-6:
+    if answer.bound >= answer.price * (1 - 1e-6):
         text += "; no set of such nodes is cheaper"
     elif answer.bound > 0:
         text += f"; no set of such nodes is cheaper than {answer.bound:,.6g} ({answer.bound_method})"

@@ -22,7 +22,7 @@ from bayplan.cluster.store import ObjectStore
 from bayplan.cluster.volume_controller import bound_claim, provisioned_volume
 from bayplan.controllers.daemon_nodes import pinned_spec
 from bayplan.controllers.pod_claims import POD_CLAIM_ANNOTATION
-from bayplan.controllers.stateful_pods import claim_name, with_identity
+from bayplan.controllers.stateful_pods import claim_name, first_ordinal, with_identity
 from bayplan.objects.meta import KubernetesObject, ObjectMeta, OwnerReference
 from bayplan.objects.pod import Pod, PodResourceClaimStatus, PodStatus
 from bayplan.objects.policy import LimitRange, PriorityClass, ResourceQuota
@@ -287,6 +287,7 @@ class Template:
         owner = self.pod.metadata.controller()
         if owner is not None and owner.kind == "StatefulSet":
             self._base = owner.name
+        self._first = first_ordinal(found.item) if isinstance(found.item, StatefulSet) else 0
         self._numbers: dict[str, int] = {} if numbers is None else numbers
         self.provisions = any(isinstance(item, PersistentVolume) for item in self._copier.copy(self._base))
 
@@ -317,7 +318,7 @@ class Template:
     def next(self) -> list[KubernetesObject]:
         """Return the objects of the next copy, the pod last. No pod of the cluster, and no other copy, has its name."""
         key = f"{self.pod.metadata.namespace}/{self._base}"
-        number = self._numbers.get(key, 0)
+        number = self._numbers.get(key, self._first)
         while self._cluster.get(Pod, f"{key}-{number}") is not None:
             number += 1
         self._numbers[key] = number + 1

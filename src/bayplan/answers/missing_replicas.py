@@ -8,6 +8,7 @@ from bayplan.answers.workloads import Found, find_workload, workload_of
 from bayplan.base.counted_nouns import format_count
 from bayplan.base.errors import InputError
 from bayplan.cluster.admission import PodAdmission
+from bayplan.cluster.namespace_policies import PodForbidden
 from bayplan.cluster.owned_pods import is_active, is_ready
 from bayplan.objects.pod import Pod
 from bayplan.objects.policy import LimitRange, ResourceQuota
@@ -75,12 +76,14 @@ def _refusal(found: Found, cluster: QuestionCluster, admission: PodAdmission) ->
     """Return why admission refuses the next replica of a workload; "" if it admits it, or if there is no template."""
     try:
         pod = Template(found, cluster).next()[-1]
-    except InputError as problem:
-        # Admission refuses the template, or the workload has no pod whose claims could be copied.
-        return problem.got if problem.got.startswith("forbidden") else ""
+    except PodForbidden as refused:
+        return refused.got
+    except InputError:
+        # The workload has no pod whose claims could be copied.
+        return ""
     assert isinstance(pod, Pod)
     try:
         admission.policies.check(pod)
-    except InputError as refused:
+    except PodForbidden as refused:
         return refused.got
     return ""
