@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from typing import Protocol, TypedDict, TypeVar, Unpack
 
 from bayplan.answers.trial import Trial, nothing
@@ -130,8 +131,7 @@ class QuestionCluster:
 
     def with_scheduler(self, scheduler: SchedulerFactory) -> QuestionCluster:
         """Return the same cluster with another scheduler. Both share the state, so run their trials one at a time."""
-        other = object.__new__(QuestionCluster)
-        other.__dict__.update(self.__dict__)
+        other = copy(self)
         other.scheduler = scheduler
         return other
 
