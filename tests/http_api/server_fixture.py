@@ -131,6 +131,7 @@ async def server_fixture(
         try:
             await running.settle()
             yield running
+            assert server.bridge.bugs() == {}
         finally:
             service.end_streams()
             service.close()

@@ -125,6 +125,18 @@ def _cluster(fixture: ServerFixture) -> dict[tuple[str, ...], Any]:
     return found
 
 
+def test_an_imported_node_may_be_created_at_any_time() -> None:
+    async def test(fixture: ServerFixture) -> None:
+        future = node("far", cpu="8")
+        future["metadata"]["creationTimestamp"] = "9999-01-01T00:00:00Z"
+        await fixture.send("POST", "/import", {"items": [future, pod("innocent", cpu="6")]})
+        await fixture.settle()
+        assert [row["node"] for row in (await fixture.get("/pods"))["items"]] == ["far"]
+        assert (await fixture.get("/nodes/far"))["created_at"] == "2262-01-01T00:00:00.000Z"
+
+    run(test, node("n1"))
+
+
 def test_a_refused_import_changes_nothing() -> None:
     async def test(fixture: ServerFixture) -> None:
         before = _cluster(fixture)

@@ -21,6 +21,16 @@ def found(table: NodeTable, wanted: NodeFilter, sort: tuple[str, bool] = ("name"
     return [nodes.names[row] for row in find_nodes(nodes, wanted, sort).tolist()]
 
 
+def test_requests_beyond_int64_wrap_around_until_their_pods_leave() -> None:
+    table = table_of(make_node("n"))
+    for node in ("n", "later"):
+        for sign in (1, 1, -1):
+            table.place(node, {"memory": 2**62}, sign)
+    table.put(make_node("later").obj(), 0)
+    nodes = table.freeze()
+    assert nodes.requested["memory"][: len(nodes.names)].tolist() == [2**62, 2**62]
+
+
 @pytest.mark.parametrize(
     ("flags", "want"),
     [

@@ -40,6 +40,18 @@ class NodeChange(NamedTuple):
     what: str
 
 
+class PendingChange(NamedTuple):
+    """A change that the tables don't contain yet.
+
+    Attributes:
+        change: the change of a pod or a node.
+        at_ns: the time of the change.
+    """
+
+    change: ChangeEvent
+    at_ns: int
+
+
 class ClusterView:
     """The pods and nodes of a running server as columns. Use on the event loop; the copies that it returns are for any thread.
 
@@ -64,7 +76,7 @@ class ClusterView:
         self._placed: dict[str, tuple[str, int]] = {}
         self._next_record = server.decisions.oldest
         self.timeline = DecisionTimeline(self._next_record)
-        self._waiting: deque[ChangeEvent] = deque()
+        self._waiting: deque[PendingChange] = deque()
         server.bridge.listen(self._listen)
 
     # --- changes ------------------------------------------------------------------------------------------------------
@@ -74,20 +86,20 @@ class ClusterView:
         return frozenset(profile.scheduler_name for profile in self._server.settings.configuration.profiles)
 
     def _listen(self, changes: Sequence[ChangeEvent]) -> None:
-        """Queue changes. Process a few at once; after many (a cluster load, a restored snapshot), leave the rest to `catch_up`."""
-        self._waiting.extend(change for change in changes if change.kind is Pod or change.kind is Node)
-        if len(self._waiting) <= CHANGES_AT_ONCE:
-            self._apply_changes()
+        """Queue changes for `catch_up`."""
+        now_ns = self._server.clock.now_ns()
+        self._waiting.extend(
+            PendingChange(change, now_ns) for change in changes if change.kind is Pod or change.kind is Node
+        )
 
     def _apply_changes(self) -> None:
-        now_ns = self._server.clock.now_ns()
         waiting = self._waiting
         for _ in range(min(len(waiting), CHANGES_AT_ONCE)):
-            change = waiting.popleft()
+            change, at_ns = waiting.popleft()
             if change.kind is Pod:
-                self._take_pod(change, now_ns)
+                self._take_pod(change, at_ns)
             else:
-                self._take_node(change, now_ns)
+                self._take_node(change, at_ns)
 
     def _take_pod(self, change: ChangeEvent, now_ns: int) -> None:
         old, new = change.old, change.new

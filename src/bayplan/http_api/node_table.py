@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayplan.answers.node_groups import group_of
+from bayplan.base import go_arithmetic as go
 from bayplan.base.go_text.times import parse_instant
 from bayplan.http_api.named_rows import NamedRows, TextCodes
 from bayplan.objects.node import Node, is_ready
@@ -137,11 +138,16 @@ class NodeTable:
         name, labels = node.metadata.name, node.metadata.labels
         row = self._named.rows.get(name)
         is_new = row is None
+        before = None if row is None else self._nodes[row]
+        # Compute everything that may fail before the first write.
+        created_ns, allocatable = parse_instant(node.metadata.creation_timestamp), None
+        if before is None or before.status.allocatable != node.status.allocatable:
+            allocatable = node_amounts(node.status.allocatable)
         if row is None:
             row = self._named.add(name)
             if row == len(self._nodes):
                 self._nodes.append(None)
-        before, self._nodes[row] = self._nodes[row], node
+        self._nodes[row] = node
         self.version += 1
         columns = self._columns
         if is_new or before is None or before.metadata.labels != labels:
@@ -150,11 +156,11 @@ class NodeTable:
             columns["zone"][row] = self._zones.code(zone)
             columns["pool"][row] = self._pools.code(pool)
         columns["flags"][row] = CORDONED * node.spec.unschedulable + NOT_READY * (not is_ready(node))
-        columns["created_ns"][row] = parse_instant(node.metadata.creation_timestamp) or now_ns
-        if before is None or before.status.allocatable != node.status.allocatable:
+        columns["created_ns"][row] = now_ns if created_ns is None else created_ns
+        if allocatable is not None:
             for values in self._allocatable.values():
                 values[row] = 0
-            for resource, amount in node_amounts(node.status.allocatable).items():
+            for resource, amount in allocatable.items():
                 _column(self._allocatable, resource, len(self._named.used))[row] = amount
         if is_new and name in self._homeless:
             self._add(row, self._homeless.pop(name), 1)
@@ -190,13 +196,15 @@ class NodeTable:
             return
         kept = self._homeless.setdefault(node, {})
         for resource, amount in taken.items():
-            kept[resource] = kept.get(resource, 0) + sign * amount
+            kept[resource] = go.wrap(kept.get(resource, 0) + sign * amount)
         if not kept[PODS]:
             del self._homeless[node]
 
     def _add(self, row: int, amounts: Mapping[str, int], sign: int) -> None:
         for resource, amount in amounts.items():
-            _column(self._requested, resource, len(self._named.used))[row] += sign * amount
+            values = _column(self._requested, resource, len(self._named.used))
+            # Sums beyond int64 wrap around, as in the scheduler.
+            values[row] = go.wrap(int(values[row]) + sign * amount)
 
 
 def _column(table: dict[str, Ints], resource: str, rows: int) -> Ints:

@@ -272,7 +272,9 @@ class PodTable:
         if row == len(self._lives):
             self._lives.append(None)
         metadata, spec = pod.metadata, pod.spec
-        created_ns = parse_instant(metadata.creation_timestamp) or now_ns
+        created_ns = parse_instant(metadata.creation_timestamp)
+        if created_ns is None:
+            created_ns = now_ns
         # The scheduler may decide about a pod before it is added here, but never about two pods of the same name at
         # once.
         before_ns = max((life.ended_ns or 0 for life in self.deleted.get(key, ())), default=0)

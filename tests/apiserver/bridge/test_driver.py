@@ -54,7 +54,7 @@ class Driven:
         return self.bridge.store.pods["default/p"].status.phase
 
 
-def drive(clock: Clock, steps: Callable[[Driven], Awaitable[None]]) -> None:
+def drive(clock: Clock, steps: Callable[[Driven], Awaitable[None]], *, bugs: Sequence[str] = ()) -> None:
     async def main() -> None:
         driven = Driven(clock)
         driven.driver.start()
@@ -62,7 +62,7 @@ def drive(clock: Clock, steps: Callable[[Driven], Awaitable[None]]) -> None:
             await steps(driven)
         finally:
             driven.driver.stop()
-        assert driven.bridge.bugs() == {}
+        assert [*driven.bridge.bugs()] == [*bugs]
 
     asyncio.run(main())
 
@@ -94,7 +94,9 @@ def test_listeners_are_notified_by_the_event_loop() -> None:
     drive(Clock(), steps)
 
 
-def test_a_listener_exception_does_not_stop_the_cluster(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_listener_exception_affects_neither_other_listeners_nor_the_cluster(caplog: pytest.LogCaptureFixture) -> None:
+    seen = list[str]()
+
     async def steps(driven: Driven) -> None:
         failures = [RuntimeError("not now")]
 
@@ -103,6 +105,7 @@ def test_a_listener_exception_does_not_stop_the_cluster(caplog: pytest.LogCaptur
                 raise failures.pop()
 
         driven.bridge.listen(listen)
+        driven.bridge.listen(lambda events: seen.extend(event.object.metadata.name for event in events))
         await driven.post("/api/v1/nodes", NODE)
         await driven.post(PODS, POD)
         async with asyncio.timeout(10):
@@ -110,8 +113,9 @@ def test_a_listener_exception_does_not_stop_the_cluster(caplog: pytest.LogCaptur
                 await asyncio.sleep(0.01)
         assert not failures
 
-    drive(Clock(), steps)
-    assert "not now" in caplog.text
+    drive(Clock(), steps, bugs=["listener not now"])
+    assert "RuntimeError: not now" in caplog.text
+    assert {"n", "p"} <= set(seen)
 
 
 def test_a_paused_clock_runs_only_due_work() -> None:

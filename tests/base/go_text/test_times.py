@@ -8,6 +8,8 @@ import pytest
 
 from bayplan.base.go_text.quoting import GoTextError
 from bayplan.base.go_text.times import (
+    MAX_INSTANT_NS,
+    MIN_INSTANT_NS,
     format_instant,
     format_micro_time,
     format_time,
@@ -59,6 +61,8 @@ def test_times_in_a_zone_have_their_offset(hours: int, want: str) -> None:
         pytest.param(
             "2026-01-31T14:00:00.1234567899+02:00", TIME_NS, id="an offset and more digits than nanoseconds have"
         ),
+        pytest.param("0001-01-01T00:00:00Z", MIN_INSTANT_NS, id="a time before those of int64"),
+        pytest.param("9999-12-31T23:59:59Z", MAX_INSTANT_NS, id="a time after those of int64"),
         pytest.param("yesterday", None, id="text that is not a time"),
         pytest.param("", None, id="empty"),
         pytest.param(None, None, id="none"),

@@ -137,11 +137,15 @@ class Bridge:
             listener(events)
 
     def flush(self) -> None:
-        """Pass the changes since the last flush to the listeners."""
+        """Pass the changes since the last flush to the listeners. An exception of one does not affect the others."""
         events, self._unpublished = self._unpublished + self._take_journal(), []
         if events:
             for listener in self._listeners:
-                listener(events)
+                try:
+                    listener(events)
+                except Exception as problem:
+                    _log.exception("listener")
+                    self._bugs[f"listener {problem}"] = problem
 
     def check(self) -> None:
         """Check that the typed objects equal the stored objects, and that all indexes are consistent.
@@ -292,7 +296,7 @@ class Bridge:
         return failures
 
     def bugs(self) -> dict[str, Exception]:
-        """Return unexpected exceptions of controllers and the kubelet, by controller and key."""
+        """Return unexpected exceptions of controllers, the kubelet and listeners, by controller and key."""
         return self._bugs | (self._controllers.manager.problems if self._controllers is not None else {})
 
 

@@ -76,7 +76,7 @@ class BridgeDriver:
             self._later = None
         try:
             more = self._bridge.advance(self._clock.now_ns(), SLICE_NS)
-        except Exception:  # The exception most likely comes from a listener; the cluster must keep running.
+        except Exception:  # The cluster must keep running.
             _log.exception("a slice of work")
             if self._loop is not None:
                 self._later = self._loop.call_later(_AFTER_FAILURE_SECONDS, self._schedule_turn)

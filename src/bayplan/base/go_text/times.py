@@ -98,11 +98,19 @@ def parse_time_ns(text: str) -> int:
     return seconds * 1_000_000_000 + int((fraction or "")[:9].ljust(9, "0"))
 
 
+MIN_INSTANT_NS = parse_time_ns("1678-01-01T00:00:00Z")
+MAX_INSTANT_NS = parse_time_ns("2262-01-01T00:00:00Z")
+"""The first and last instant that `parse_instant` returns: months from the ends of int64, so that small sums don't overflow."""
+
+
 @lru_cache(maxsize=4096)
 def parse_instant(text: str | None) -> int | None:
-    """Return an RFC 3339 timestamp as nanoseconds since 1970, or None if it is None or invalid."""
+    """Return an RFC 3339 timestamp as nanoseconds since 1970 (int64), or None if it is None or invalid.
+
+    An earlier or later time, which the API allows, is returned as `MIN_INSTANT_NS` or `MAX_INSTANT_NS`.
+    """
     try:
-        return parse_time_ns(text) if text else None
+        return min(max(parse_time_ns(text), MIN_INSTANT_NS), MAX_INSTANT_NS) if text else None
     except InputError:
         return None
 
