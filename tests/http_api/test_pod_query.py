@@ -6,6 +6,7 @@ from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from bayplan.analysis.reasons import reasons_of
 from bayplan.engine.decision import Outcome, Record
 from bayplan.http_api.pod_query import SORTS, PodFilter, find_pods
-from bayplan.http_api.pod_table import PodColumns, PodStatus, PodTable
+from bayplan.http_api.pod_table import NEVER, PodColumns, PodStatus, PodTable
 from bayplan.http_api.query import Deadline
 from bayplan.objects.kinds import decode
 from bayplan.objects.pod import Pod
@@ -296,6 +297,23 @@ def test_the_workload_filter_distinguishes_kinds() -> None:
         deadline=Deadline(60),
     )
     assert [pods.keys[row] for row in found.rows] == ["a/p1", "a/p4"]
+
+
+def test_a_pod_whose_columns_cannot_be_filled_leaves_no_row_half_filled() -> None:
+    table = PodTable(DEFAULT_GATES)
+    good, bad = (Row("a", name, "", 1, 5, "", 0, finished=False).pod(name) for name in ("good", "bad"))
+    table.put(good, "", 1)
+    table.put(replace(bad, spec=replace(bad.spec, priority=2**70)), "", 1)
+    for _ in range(2):
+        with pytest.raises(OverflowError):
+            table.freeze()
+    table.put(bad, "", 2)
+    pods = table.freeze()
+    assert (pods.priority.tolist(), pods.bound_ns.tolist(), pods.ended_ns.tolist()) == (
+        [5, 5],
+        [NEVER] * 2,
+        [NEVER] * 2,
+    )
 
 
 def test_pods_without_a_node_are_not_counted_by_node() -> None:

@@ -206,10 +206,10 @@ class PodTable:
         """
         changed = self._changed
         chosen = list(changed) if len(changed) <= rows else list(islice(changed, rows))
-        for row in chosen:
-            del changed[row]
         if chosen:
             self._fill(chosen)
+        for row in chosen:
+            del changed[row]
 
     def freeze(self) -> PodColumns:
         """Return a frozen copy of the columns. Call on the writing thread."""
@@ -290,14 +290,15 @@ class PodTable:
         return row
 
     def _fill(self, rows: list[int]) -> None:
-        """Fill the columns of rows from their timelines."""
+        """Fill the columns of rows from their timelines: all of them, or none if an exception is raised."""
         at = np.array(rows, dtype=np.intp)
         lives = [life for life in map(self._lives.__getitem__, rows) if life is not None]
         pods = [life.pod for life in lives if life.pod is not None]
         assert len(pods) == len(lives) == len(rows)
         shapes = [self.shape_of(pod) for pod in pods]
         amounts = [self.shapes[shape] for shape in shapes]
-        filled: dict[str, Sequence[int]] = {
+        created = [parse_instant(pod.metadata.creation_timestamp) for pod in pods]
+        values: dict[str, Sequence[int]] = {
             "status": [status_of(pod) for pod in pods],
             "node": [self._nodes.code(pod.spec.node_name) for pod in pods],
             "namespace": [self._namespaces.code(pod.metadata.namespace) for pod in pods],
@@ -307,8 +308,8 @@ class PodTable:
             "priority": [pod.spec.priority or 0 for pod in pods],
             "attempts": [life.attempts for life in lives],
             "created_ns": [
-                parse_instant(pod.metadata.creation_timestamp) or life.arrived_ns
-                for pod, life in zip(pods, lives, strict=True)
+                life.arrived_ns if created_ns is None else created_ns
+                for created_ns, life in zip(created, lives, strict=True)
             ],
             "bound_ns": [NEVER if life.bound_ns is None else life.bound_ns for life in lives],
             "ended_ns": [NEVER if life.ended_ns is None else life.ended_ns for life in lives],
@@ -316,6 +317,7 @@ class PodTable:
             "shape": shapes,
             "scheduler": [self._schedulers.code(pod.spec.scheduler_name) for pod in pods],
         }
+        filled = {name: np.array(values[name], dtype=np.int64) for name in _COLUMNS}
         for name in _COLUMNS:
             self._columns[name][at] = filled[name]
 
