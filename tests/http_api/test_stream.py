@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import json
 from typing import Any
 
 import httpx
 import pytest
+from starlette.requests import ClientDisconnect, Request
 
-from bayplan.base.asgi import Message
+from bayplan.base.asgi import Message, Scope
 from bayplan.http_api.application import STREAM, Service
+from bayplan.http_api.contract.cluster import Overview
 from bayplan.http_api.errors import RequestError
 from bayplan.http_api.stream import MAX_TOPICS, Client, Stream
+from bayplan.http_api.stream_routes import as_events
 from tests.http_api.server_fixture import ServerFixture, node, pod, run
 
 
@@ -138,6 +142,55 @@ def test_frames_are_sent_as_server_sent_events() -> None:
         assert (refused.status_code, refused.json()["error"]["hint"]) == (400, "?topics=overview,clock")
 
     run(test, node("n1"))
+
+
+@pytest.mark.parametrize("version", ["2.3", "2.4"])
+def test_a_client_that_leaves_before_its_first_event_is_unsubscribed(version: str) -> None:
+    async def test(fixture: ServerFixture) -> None:
+        stream = Stream(fixture.service.state)
+        scope: Scope = {"type": "http", "method": "GET", "path": STREAM, "query_string": b"topics=clock", "headers": []}
+        scope["asgi"] = {"version": "3.0", "spec_version": version}
+
+        async def receive() -> Message:
+            return {"type": "http.disconnect"}
+
+        async def send(message: Message) -> None:
+            raise OSError("the client is gone")
+
+        response = await as_events(stream, Request(scope))
+        assert len(stream._clients) == 1
+        # Starlette reports the disconnect in its own way for each version of ASGI.
+        with contextlib.suppress(ClientDisconnect, OSError):
+            await response(scope, receive, send)
+        assert len(stream._clients) == 0
+
+    run(test)
+
+
+def test_a_topic_that_fails_affects_no_other_topic(caplog: pytest.LogCaptureFixture) -> None:
+    async def test(fixture: ServerFixture) -> None:
+        stream, state = Stream(fixture.service.state), fixture.service.state
+        create, failing = state.overview, False
+
+        async def overview() -> Overview:
+            if failing:
+                raise RuntimeError("no overview")
+            return await create()
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(state, "overview", overview)
+            client = stream.subscribe(["overview", "pods"])
+            steps = ((False, ["overview", "pods"]), (True, ["pods"]), (False, ["overview", "pods"]))
+            for number, (fails, want) in enumerate(steps):
+                failing = fails
+                await fixture.create(pod(f"p{number}"))
+                await fixture.settle()
+                await stream.tick()
+                assert [frame["topic"] for frame in _bodies(client)] == want
+                assert client.wants_whole("overview") == fails
+
+    run(test, node("n1"))
+    assert "a frame of the topic overview could not be created" in caplog.text
 
 
 class _Websocket:

@@ -60,12 +60,17 @@ class Client:
         If the slot has an unread frame, a frame with only changes is dropped, and the client needs a complete one next.
         """
         if topic in self._slots and not whole:
-            self._behind.add(topic)
+            self.miss(topic)
             return
         self._slots[topic] = frame
         if whole:
             self._behind.discard(topic)
         self._filled.set()
+
+    def miss(self, topic: str) -> None:
+        """Record that the client missed a frame of a topic, so that it needs a complete one."""
+        if topic in self.topics:
+            self._behind.add(topic)
 
     def end(self) -> None:
         """End the client's stream."""
@@ -94,7 +99,7 @@ class Stream:
 
     def __init__(self, state: ServerState) -> None:
         self._state = state
-        self._clients: set[Client] = set()
+        self._clients: dict[Client, None] = {}
         self._topics: dict[str, Topic] = {}
         self._sequence = count(1)
         self._task: asyncio.Task[None] | None = None
@@ -124,7 +129,7 @@ class Stream:
             raise RequestError(503, f"the stream already has {MAX_CLIENTS} clients, the maximum", hint="again later")
         client = Client()
         self.follow(client, topics)
-        self._clients.add(client)
+        self._clients[client] = None
         return client
 
     def follow(self, client: Client, topics: Iterable[str]) -> None:
@@ -144,7 +149,7 @@ class Stream:
 
     def unsubscribe(self, client: Client) -> None:
         """Remove a client."""
-        self._clients.discard(client)
+        self._clients.pop(client, None)
 
     # --- the ticker ---------------------------------------------------------------------------------------------------
 
@@ -154,28 +159,39 @@ class Stream:
                 async with asyncio.timeout(TICK_SECONDS if self._clients else IDLE_SECONDS):
                     await self._wake.wait()
             self._wake.clear()
-            try:
-                await self.tick()
-            except Exception:
-                # If one frame fails, the next one may still succeed.
-                _log.exception("a frame of the stream could not be made")
+            await self.tick()
             await asyncio.sleep(TICK_SECONDS / 2)
 
     async def tick(self) -> None:
-        """Process all changes since the last tick, and send frames to the subscribers."""
+        """Process all changes since the last tick, and send frames to the subscribers.
+
+        A frame that can't be created is logged. It affects no other topics, and may succeed in the next tick.
+        """
         state = self._state
-        nodes = await state.view.node_columns()
-        state.history.note(nodes, state.server.clock.now_ns())
+        try:
+            nodes = await state.view.node_columns()
+            state.history.note(nodes, state.server.clock.now_ns())
+        except Exception:
+            _log.exception("the utilisation of the nodes could not be read")
         followed = frozenset[str]().union(*(client.topics for client in self._clients))
         for name in [name for name in self._topics if name not in followed]:
             del self._topics[name]
         for name in sorted(followed):
-            topic = self._topics.get(name)
-            if topic is None:
-                topic = self._topics[name] = make_topic(state, name)
-            frame = await topic()
-            if self._topics.get(name) is topic:
-                self._send(name, frame)
+            try:
+                await self._send_next(name)
+            except Exception:
+                _log.exception("a frame of the topic %s could not be created", name)
+                # The topic may have noted changes that clients don't know.
+                for client in self._clients:
+                    client.miss(name)
+
+    async def _send_next(self, name: str) -> None:
+        topic = self._topics.get(name)
+        if topic is None:
+            topic = self._topics[name] = make_topic(self._state, name)
+        frame = await topic()
+        if self._topics.get(name) is topic:
+            self._send(name, frame)
 
     def _send(self, name: str, frame: Frame) -> None:
         change: EncodedFrame | None = None

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from bayplan.base.asgi import Receive, Scope, Send
 from bayplan.http_api.errors import RequestError, document_of
 from bayplan.http_api.query import Query
 from bayplan.http_api.stream import Client, Stream
@@ -99,18 +100,31 @@ async def as_events(stream: Stream, request: Request) -> Response:
         raise RequestError(
             400, "topics", got="none", wanted="topics, separated by commas", hint="?topics=overview,clock"
         )
-    client = stream.subscribe(topics)
-    return StreamingResponse(
-        _events(stream, client), media_type="text/event-stream", headers={"cache-control": "no-cache"}
-    )
+    return _EventResponse(stream, stream.subscribe(topics))
 
 
-async def _events(stream: Stream, client: Client) -> AsyncIterator[bytes]:
-    try:
-        async for frames in client.frames():
-            if not frames:
-                yield b": still here\n\n"
-            for topic, sequence, body in frames:
-                yield b"event: %s\nid: %d\ndata: %s\n\n" % (topic.encode(), sequence, body)
-    finally:
-        stream.unsubscribe(client)
+class _EventResponse(StreamingResponse):
+    """A response with the frames of a client, which is unsubscribed when the response ends, even before its first event.
+
+    Args:
+        stream: the stream.
+        client: the subscribed client.
+    """
+
+    def __init__(self, stream: Stream, client: Client) -> None:
+        super().__init__(_events(client), media_type="text/event-stream", headers={"cache-control": "no-cache"})
+        self._stream, self._client = stream, client
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._stream.unsubscribe(self._client)
+
+
+async def _events(client: Client) -> AsyncIterator[bytes]:
+    async for frames in client.frames():
+        if not frames:
+            yield b": still here\n\n"
+        for topic, sequence, body in frames:
+            yield b"event: %s\nid: %d\ndata: %s\n\n" % (topic.encode(), sequence, body)
