@@ -299,6 +299,20 @@ def test_the_workload_filter_distinguishes_kinds() -> None:
     assert [pods.keys[row] for row in found.rows] == ["a/p1", "a/p4"]
 
 
+def test_decisions_about_a_deleted_pod_do_not_affect_a_later_pod_of_the_same_name() -> None:
+    table = PodTable(DEFAULT_GATES)
+    row = Row("a", "p", "", 1, 0, "", 0, finished=False)
+    table.put(row.pod("1"), "", 10)
+    table.remove("a/p", 20)
+    table.put(row.pod("2"), "", 30)
+    table.take_record(Record(15, "a/p", 7, Outcome.UNSCHEDULABLE, "", message=MESSAGES[1]))
+    life = table.life("a/p")
+    assert life is not None
+    assert (life.attempts, life.message, life.last_failure_ns) == (0, "", None)
+    table.take_record(Record(30, "a/p", 1, Outcome.UNSCHEDULABLE, "", message=MESSAGES[3]))
+    assert (life.attempts, life.message, life.last_failure_ns) == (1, MESSAGES[3], 30)
+
+
 def test_a_pod_whose_columns_cannot_be_filled_leaves_no_row_half_filled() -> None:
     table = PodTable(DEFAULT_GATES)
     good, bad = (Row("a", name, "", 1, 5, "", 0, finished=False).pod(name) for name in ("good", "bad"))

@@ -246,8 +246,15 @@ class PodTable:
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
-    def put(self, pod: Pod, workload: str, now_ns: int) -> None:
-        """Add or update a pod."""
+    def put(self, pod: Pod, workload: str, now_ns: int, *, arrived_ns: int | None = None) -> None:
+        """Add or update a pod.
+
+        Args:
+            pod: the pod.
+            workload: its workload.
+            now_ns: the time of the change.
+            arrived_ns: when the pod was added to the cluster; by default, its creation time.
+        """
         metadata, spec = pod.metadata, pod.spec
         key = f"{metadata.namespace}/{metadata.name}"
         row = self._named.rows.get(key)
@@ -257,7 +264,7 @@ class PodTable:
                 self.remove(key, now_ns)
                 row = None
         if row is None:
-            row = self._new_row(key, pod, workload, now_ns)
+            row = self._new_row(key, pod, workload, now_ns, arrived_ns)
         life = self._lives[row]
         assert life is not None
         self._follow(life, pod, now_ns)
@@ -267,24 +274,23 @@ class PodTable:
         self.version += 1
         self._changed[row] = None
 
-    def _new_row(self, key: str, pod: Pod, workload: str, now_ns: int) -> int:
+    def _new_row(self, key: str, pod: Pod, workload: str, now_ns: int, arrived_ns: int | None) -> int:
         row = self._named.add(key)
         if row == len(self._lives):
             self._lives.append(None)
         metadata, spec = pod.metadata, pod.spec
-        created_ns = parse_instant(metadata.creation_timestamp)
-        if created_ns is None:
-            created_ns = now_ns
-        # The scheduler may decide about a pod before it is added here, but never about two pods of the same name at
-        # once.
-        before_ns = max((life.ended_ns or 0 for life in self.deleted.get(key, ())), default=0)
+        if arrived_ns is None:
+            created_ns = parse_instant(metadata.creation_timestamp)
+            # The creation time is in whole seconds, so that the previous pod of this name may have been there then.
+            before_ns = max((life.ended_ns or 0 for life in self.deleted.get(key, ())), default=0)
+            arrived_ns = min(now_ns, max(now_ns if created_ns is None else created_ns, before_ns + 1))
         self._lives[row] = PodTimeline(
             key=key,
             uid=metadata.uid,
             workload=workload,
             priority=spec.priority or 0,
             scheduler_name=spec.scheduler_name,
-            arrived_ns=min(now_ns, max(created_ns, before_ns + 1)),
+            arrived_ns=arrived_ns,
             imported=bool(spec.node_name),
         )
         return row
@@ -376,12 +382,14 @@ class PodTable:
                 del self.deleted[oldest]
 
     def take_record(self, record: Record) -> None:
-        """Process the summary record of a decision about a pod."""
+        """Process the summary record of a decision about a pod, unless it is about an earlier pod of the same name."""
         row = self._named.rows.get(record.pod)
         if row is None:
             return
         life = self._lives[row]
         assert life is not None
+        if record.time_ns < life.arrived_ns:
+            return
         self.version += 1
         self._changed[row] = None
         life.attempts = record.attempt

@@ -110,7 +110,6 @@ class ForkReadModel:
         self.source = _ForkSource(result)
         decisions = ForkDecisions(result.records)
         pods, nodes = PodTable(request_gates(feature_gates)), NodeTable()
-        workloads: Mapping[str, str] = {life.uid: life.workload for life in result.pods}
         lives = {life.uid: life for life in result.pods}
         store = result.cluster.store
         for node in store.nodes.values():
@@ -118,7 +117,8 @@ class ForkReadModel:
         for pod in store.pods.values():
             uid = pod.metadata.uid
             life = lives.get(uid)
-            pods.put(pod, workloads.get(uid, ""), result.start_ns if life is None else life.arrived_ns)
+            arrived_ns = result.start_ns if life is None else life.arrived_ns
+            pods.put(pod, "" if life is None else life.workload, arrived_ns, arrived_ns=arrived_ns)
             if pod.spec.node_name and not is_finished(pod):
                 nodes.place(pod.spec.node_name, pods.requests_of(pod), 1)
         for record in result.records:
