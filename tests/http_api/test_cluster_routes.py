@@ -215,6 +215,12 @@ def test_node_lanes_count_running_placed_and_deleted_pods() -> None:
         assert sum(lanes["n1"]["left"]) == 1
         assert [each["node"] for each in (await fixture.get("/nodes/lanes", q="N3"))["items"]] == ["n3"]
         await fixture.get("/nodes/lanes", want=400, from_at="2200-01-01T00:00:00Z", to_at="2100-01-01T00:00:00Z")
+        # A time beyond int64 means the first or last one that fits.
+        for times in ("from_at=0001-01-01T00:00:00Z", "to_at=9999-12-31T23:59:59Z"):
+            everything = await fixture.get(f"/nodes/lanes?{times}")
+            assert sum(sum(lane["placed"]) for lane in everything["items"]) >= len(placed)
+        nothing = await fixture.get("/nodes/lanes", bins=1, from_at="9999-12-31T23:59:59Z")
+        assert {name for lane in nothing["items"] for name in ("placed", "left") if any(lane[name])} == set()
 
     run(test, *NODES)
 
@@ -240,6 +246,10 @@ def test_density_counts_each_decision_once() -> None:
                 "/decisions/density", bins=bins, from_at="2020-01-01T00:00:00Z", to_at="2200-01-01T00:00:00Z"
             )
             assert sum(map(sum, _outcomes(by_time))) == count
+        for times, want in (("from_at=0001-01-01T00:00:00Z", count), ("to_at=9999-12-31T23:59:59Z", count),
+                            ("from_at=9999-12-31T23:59:59Z", 0)):  # fmt: skip
+            found = await fixture.get(f"/decisions/density?{times}")
+            assert sum(map(sum, _outcomes(found))) == want
         part = await fixture.get("/decisions/density?from=2&to=4&bins=2")
         assert (part["from"], part["to"], sum(map(sum, _outcomes(part)))) == (2, 4, 3)
 
