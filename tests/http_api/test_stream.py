@@ -227,9 +227,9 @@ class _Websocket:
         self.closed = message["code"]
         return False
 
-    def send(self, text: str) -> None:
-        """Send a text message."""
-        self._in.put_nowait({"type": "websocket.receive", "text": text})
+    def send(self, content: str | bytes) -> None:
+        """Send a text or binary message."""
+        self._in.put_nowait({"type": "websocket.receive", "text" if isinstance(content, str) else "bytes": content})
 
     async def receive(self) -> Any:
         """Wait for a frame and return it."""
@@ -252,6 +252,8 @@ def test_a_websocket_client_selects_topics_by_message() -> None:
         assert (await socket.receive())["topic"] == "error"
         socket.send("[")
         assert (await socket.receive())["data"]["what"] == "message"
+        socket.send(b'{"topics": ["clock"]}')
+        assert (await socket.receive())["data"]["got"] == "a binary one"
         socket.send('{"topics": ["clock"]}')
         first = await socket.receive()
         assert (first["topic"], first["data"]["mode"]) == ("clock", "real")

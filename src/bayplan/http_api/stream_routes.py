@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from bayplan.base.asgi import Receive, Scope, Send
 from bayplan.http_api.errors import RequestError, document_of
@@ -20,7 +20,10 @@ from bayplan.http_api.stream import Client, Stream
 
 PROTOCOL = "bayplan.v1"
 TOKEN_PROTOCOL = "bayplan.token."
-_TRY_AGAIN = 1013
+_NORMAL, _GONE, _INTERNAL_ERROR, _TRY_AGAIN = 1000, 1006, 1011, 1013
+"""Codes of the WebSocket protocol (RFC 6455, section 7.4, and IANA's registry)."""
+
+_EXAMPLE = '{"topics": ["overview"]}'
 
 
 class Subscription(msgspec.Struct):
@@ -49,8 +52,9 @@ async def over_websocket(stream: Stream, socket: WebSocket) -> None:
     try:
         client = stream.subscribe(())
     except RequestError as problem:
-        await socket.send_text(_error(problem))
-        await socket.close(_TRY_AGAIN)
+        with contextlib.suppress(WebSocketDisconnect):
+            await _send_text(socket, _error(problem))
+        await _close(socket, _TRY_AGAIN)
         return
     sending = asyncio.ensure_future(_send(client, socket))
     receiving = asyncio.ensure_future(_receive(stream, client, socket))
@@ -61,30 +65,51 @@ async def over_websocket(stream: Stream, socket: WebSocket) -> None:
         for task in (sending, receiving):
             task.cancel()
         ended = await asyncio.gather(sending, receiving, return_exceptions=True)
-    expected = (WebSocketDisconnect, asyncio.CancelledError, RuntimeError)
-    for outcome in ended:
-        if isinstance(outcome, BaseException) and not isinstance(outcome, expected):
-            raise outcome
-    with contextlib.suppress(RuntimeError, WebSocketDisconnect):
-        await socket.close()
+    expected = (WebSocketDisconnect, asyncio.CancelledError)
+    bugs = [each for each in ended if isinstance(each, BaseException) and not isinstance(each, expected)]
+    await _close(socket, _INTERNAL_ERROR if bugs else _NORMAL)
+    if bugs:
+        raise bugs[0]
 
 
 async def _send(client: Client, socket: WebSocket) -> None:
     async for frames in client.frames():
         for _, _, body in frames:
-            await socket.send_text(body.decode())
+            await _send_text(socket, body.decode())
 
 
 async def _receive(stream: Stream, client: Client, socket: WebSocket) -> None:
-    while True:
-        text = await socket.receive_text()
+    while (message := await socket.receive())["type"] != "websocket.disconnect":
+        text: str | None = message.get("text")
         try:
+            if text is None:
+                raise RequestError(400, "message", got="a binary one", wanted=_EXAMPLE)
             stream.follow(client, _decoder.decode(text).topics)
         except msgspec.DecodeError as problem:
-            wanted = '{"topics": ["overview"]}'
-            await socket.send_text(_error(RequestError(400, "message", got=str(problem), wanted=wanted)))
+            await _send_text(socket, _error(RequestError(400, "message", got=str(problem), wanted=_EXAMPLE)))
         except RequestError as problem:
-            await socket.send_text(_error(problem))
+            await _send_text(socket, _error(problem))
+
+
+async def _send_text(socket: WebSocket, text: str) -> None:
+    """Send a message.
+
+    Raises:
+        WebSocketDisconnect: the client is gone.
+    """
+    try:
+        await socket.send_text(text)
+    except RuntimeError:
+        # Servers raise it if the connection ended between the last message received and this one.
+        if socket.client_state is WebSocketState.DISCONNECTED:
+            raise WebSocketDisconnect(_GONE) from None
+        raise
+
+
+async def _close(socket: WebSocket, code: int) -> None:
+    """Close a WebSocket, unless it is already closed."""
+    with contextlib.suppress(RuntimeError, WebSocketDisconnect):
+        await socket.close(code)
 
 
 def _error(problem: RequestError) -> str:
