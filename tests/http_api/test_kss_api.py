@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 from collections.abc import Iterator
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -211,6 +212,29 @@ def test_an_export_can_be_imported_into_another_server() -> None:
 
     run(take, node("n1"), node("n2"), pod("a"), pod("b"), pod("huge", cpu="90"))
     run(bring)
+
+
+@pytest.mark.parametrize(
+    ("given", "want"),
+    [
+        pytest.param({"pods": [{"metadata": {"name": "UPPER", "namespace": "default"}}]}, 500, id="an invalid pod"),
+        pytest.param({"pods": [None]}, 500, id="null instead of a pod"),
+        pytest.param({"schedulerConfig": {"parallelism": -1}}, 500, id="an invalid configuration"),
+        pytest.param({"pods": 5}, 400, id="a number instead of a list"),
+        pytest.param({"pods": {}}, 400, id="an object instead of a list"),
+        pytest.param({"pods": [5]}, 400, id="a number instead of a pod"),
+        pytest.param({"schedulerConfig": 5}, 400, id="a number instead of a configuration"),
+    ],
+)
+def test_a_failed_import_changes_neither_objects_nor_the_configuration(given: dict[str, Any], want: int) -> None:
+    async def test(fixture: ServerFixture) -> None:
+        before = (await fixture.client.get("/api/v1/export")).json()
+        body = {"nodes": [node("n2")], "schedulerConfig": {"percentageOfNodesToScore": 37}} | given
+        answer = await fixture.client.post("/api/v1/import", content=json.dumps(body))
+        assert (answer.status_code, answer.json()) == (want, {"message": HTTPStatus(want).phrase})
+        assert (await fixture.client.get("/api/v1/export")).json() == before
+
+    run(test, node("n1"))
 
 
 def test_extender_requests_are_proxied() -> None:

@@ -149,18 +149,21 @@ class KssApi:
         given = _decode(await read_body(request))
         if given is None:
             return _message(500, "Internal Server Error")
-        await self._take_configuration(given)
+        await self._state.server.configure(await self._merged_configuration(given))
         return Response(status_code=202)
 
-    async def _take_configuration(self, given: Mapping[str, Any]) -> None:
-        """Apply the given fields of a configuration, and keep the current values of all others."""
-        server = self._state.server
+    async def _merged_configuration(self, given: Mapping[str, Any]) -> str:
+        """Return a configuration with the given fields, and the current values of all others.
+
+        Raises:
+            ConfigurationError: the configuration is invalid.
+        """
+        settings = self._state.server.settings
         # Extenders and profiles are lists. A list in the request replaces the current one.
-        now = server.settings.configuration.effective_document()
+        now = settings.configuration.effective_document()
         text = json.dumps({**now, **{name: value for name, value in given.items() if value is not None}})
-        settings = server.settings
         await self._state.off_loop(lambda: check(settings, text))
-        await server.configure(text)
+        return text
 
     async def _reset(self, request: Request) -> Response:
         self._state.server.reset()
@@ -176,19 +179,16 @@ class KssApi:
 
     async def _import(self, request: Request) -> Response:
         given = _decode(await read_body(request, MAX_IMPORT_BYTES))
-        if given is None:
+        documents = None if given is None else _imported(given)
+        if given is None or documents is None:
             return _message(400, "Bad Request")
-        documents: list[dict[str, object]] = []
-        for field, (_, version, kind) in EXPORTED.items():
-            for item in given.get(field) or []:
-                if not isinstance(item, dict):
-                    raise InputError(field, got=type(item).__name__, wanted="a list of objects")
-                documents.append({"apiVersion": version, "kind": kind, **item})
-        configuration = given.get("schedulerConfig")
-        if isinstance(configuration, dict):
-            await self._take_configuration(configuration)
+        server, configuration = self._state.server, given.get("schedulerConfig")
+        text = None if configuration is None else await self._merged_configuration(configuration)
         async with self._state.batches.turn:
-            await load_into(self._state.server.backend, documents, replace=False)
+            await load_into(server.backend, documents, replace=False)
+        # Last, because a refused document must change nothing.
+        if text is not None:
+            await server.configure(text)
         return Response(status_code=200)
 
     # --- watch --------------------------------------------------------------------------------------------------------
@@ -292,6 +292,18 @@ def _decode(body: bytes) -> dict[str, Any] | None:
     except msgspec.DecodeError:
         return None
     return cast("dict[str, Any]", found) if isinstance(found, dict) else None
+
+
+def _imported(given: Mapping[str, Any]) -> list[dict[str, object]] | None:
+    """Return the documents of an import; None if a field has a wrong type."""
+    documents: list[dict[str, object]] = []
+    for field, (_, version, kind) in EXPORTED.items():
+        items = given.get(field)
+        items = [] if items is None else items
+        if not isinstance(items, list) or not all(isinstance(item, dict | None) for item in items):
+            return None
+        documents += [{"apiVersion": version, "kind": kind, **(item or {})} for item in items]
+    return documents if isinstance(given.get("schedulerConfig"), dict | None) else None
 
 
 def _exported(tables: Mapping[str, Any], configuration: object) -> Response:
