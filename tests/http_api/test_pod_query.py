@@ -269,14 +269,23 @@ def test_a_search_that_times_out_returns_a_lower_bound() -> None:
 
 def test_the_workload_filter_matches_kind_name_and_namespace() -> None:
     table = PodTable(DEFAULT_GATES)
-    made = ("Deployment shop/web", "Deployment shop/website", "Job shop/web", "", "Deployment lab/web")
+    made = ("Deployment shop/web", "Deployment shop/website", "Job shop/web", "", "Deployment lab/web", "Node n1")
     for number, workload in enumerate(made):
         namespace = "lab" if "lab" in workload else "shop"
         row = Row(namespace, f"p{number}", "", 1, 0, "", number, finished=False)
         table.put(row.pod(str(number)), workload, 0)
     pods = table.freeze()
-    for namespace, want in (("shop", ["shop/p0"]), ("", ["lab/p4", "shop/p0"])):
-        wanted = PodFilter(workload="Deployment/web", namespace=namespace)
+    cases: tuple[tuple[str, str, list[str]], ...] = (
+        ("Deployment/web", "shop", ["shop/p0"]),
+        ("Deployment/web", "", ["lab/p4", "shop/p0"]),
+        ("Deployment/shop/web", "", ["shop/p0"]),
+        ("Deployment/shop/web", "lab", []),
+        ("Deployment/op/web", "", []),
+        ("Deployment", "", []),
+        ("Node/n1", "", ["shop/p5"]),
+    )
+    for workload, namespace, want in cases:
+        wanted = PodFilter(workload=workload, namespace=namespace)
         found = find_pods(pods, wanted, sort=("name", False), offset=0, limit=9, facets=False, deadline=Deadline(9))
         assert [pods.keys[row] for row in found.rows] == want
 

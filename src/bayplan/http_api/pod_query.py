@@ -30,7 +30,7 @@ class PodFilter:
         words: words that must all occur in ``namespace/name``, ignoring case.
         status, reason, namespace, node: the exact values.
         priority: the exact priority; None for any.
-        workload: kind and name of the pods' workload, as in ``Deployment/web``; in any namespace unless one is given.
+        workload: the pods' workload, as in ``Deployment/web`` (in any namespace) or ``Deployment/shop/web``.
     """
 
     words: Sequence[str] = ()
@@ -100,8 +100,7 @@ def _matching(pods: PodColumns, wanted: PodFilter) -> Bools:
     if wanted.priority is not None:
         chosen &= pods.priority == wanted.priority
     if wanted.workload:
-        kind, _, name = wanted.workload.partition("/")
-        made = [row for row in np.flatnonzero(chosen).tolist() if _is_made_by(pods.lives[row], kind, name)]
+        made = [row for row in np.flatnonzero(chosen).tolist() if _is_made_by(pods.lives[row], wanted.workload)]
         chosen = np.zeros_like(chosen)
         chosen[made] = True
     if wanted.reason:
@@ -116,9 +115,12 @@ def _matching(pods: PodColumns, wanted: PodFilter) -> Bools:
     return chosen
 
 
-def _is_made_by(life: PodTimeline | None, kind: str, name: str) -> bool:
-    """Return whether a timeline's workload (``Deployment shop/web``) has this kind, and this name or namespace and name."""
-    return life is not None and life.workload.startswith(f"{kind} ") and life.workload.endswith(f"/{name}")
+def _is_made_by(life: PodTimeline | None, workload: str) -> bool:
+    """Return whether a timeline's workload (``Deployment shop/web``) is ``Deployment/web`` or ``Deployment/shop/web``."""
+    if life is None:
+        return False
+    kind, _, key = life.workload.partition(" ")
+    return workload in (f"{kind}/{key}", f"{kind}/{key.rpartition('/')[2]}")
 
 
 def _code(texts: Sequence[str], text: str) -> int:
