@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -40,30 +39,34 @@ class EventIndex:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self._names: dict[InvolvedObject, OrderedDict[tuple[str, str], None]] = {}
+        # The names of an object's events, as keys in the order of their last writes.
+        self._names: dict[InvolvedObject, dict[tuple[str, str], None]] = {}
         backend.store.listen(EVENTS, self._take, self._reload)
         self._reload()
 
     def _reload(self) -> None:
         self._names.clear()
-        for item in self._backend.store.between(EVENTS):
+        for item in sorted(self._backend.store.between(EVENTS), key=lambda item: item.revision):
             self._add(item)
 
     def _take(self, write: Write) -> None:
-        if write.type == DELETED:
-            names = self._names.get(_about(write.new))
-            if names is not None:
-                names.pop(write.new.key, None)
-                if not names:
-                    del self._names[_about(write.new)]
-        else:
+        if write.old is not None:
+            self._remove(write.old)
+        if write.type != DELETED:
             self._add(write.new)
 
     def _add(self, item: Item) -> None:
-        self._names.setdefault(_about(item), OrderedDict())[item.key] = None
+        self._names.setdefault(_about(item), {})[item.key] = None
+
+    def _remove(self, item: Item) -> None:
+        names = self._names.get(_about(item))
+        if names is not None:
+            names.pop(item.key, None)
+            if not names:
+                del self._names[_about(item)]
 
     def of(self, kind: str, namespace: str, name: str) -> list[EventSummary]:
-        """Return the newest events about an object, the oldest of them first, at most `MAX_EVENTS`.
+        """Return the most recently written events about an object, at most `MAX_EVENTS`, ordered by their last times.
 
         Args:
             kind, name: the kind and name of the object.
