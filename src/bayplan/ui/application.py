@@ -49,8 +49,7 @@ class Page:
             return
         path: str = scope["path"]
         if path in ("/", _ROOT):
-            # Relative, so that it works behind a proxy with a path prefix.
-            await _respond(send, 307, "The page is at /ui/.", [(b"location", b"ui/" if path == "/" else b"/ui/")])
+            await _respond(send, 307, "The page is at /ui/.", [(b"location", b"/ui/")])
         elif path.startswith(_STATIC):
             await self._send_static(path.removeprefix(_STATIC), scope, send)
         else:
