@@ -13,9 +13,11 @@ import pytest
 from starlette.requests import ClientDisconnect, Request
 
 from bayplan.base.asgi import Message, Scope
-from bayplan.http_api.application import STREAM, Service
+from bayplan.base.errors import InputError
+from bayplan.http_api.application import OPENAPI, STREAM, Service
 from bayplan.http_api.contract.cluster import Overview
 from bayplan.http_api.errors import RequestError
+from bayplan.http_api.query import Query
 from bayplan.http_api.stream import MAX_TOPICS, Client, Stream
 from bayplan.http_api.stream_routes import as_events
 from tests.http_api.server_fixture import ServerFixture, node, pod, run
@@ -157,7 +159,8 @@ def test_a_client_that_leaves_before_its_first_event_is_unsubscribed(version: st
         async def send(message: Message) -> None:
             raise OSError("the client is gone")
 
-        response = await as_events(stream, Request(scope))
+        request = Request(scope)
+        response = as_events(stream, request, Query(request.query_params, ("topics",)))
         assert len(stream._clients) == 1
         # Starlette reports the disconnect in its own way for each version of ASGI.
         with contextlib.suppress(ClientDisconnect, OSError):
@@ -326,6 +329,40 @@ def test_requests_require_the_configured_token() -> None:
                 assert shown.status_code == 200
                 odd = {"authorization": "Bearer secret", "host": "["}
                 assert (await client.get(path, headers=odd)).status_code == 200
+        service.close()
+
+    run(test)
+
+
+def test_stream_and_contract_accept_the_methods_of_other_operations() -> None:
+    async def test(fixture: ServerFixture) -> None:
+        for path in (f"{STREAM}?topics=clock", OPENAPI):
+            head = await fixture.client.head(path)
+            assert (head.status_code, head.headers["x-request-id"][:4]) == (200, fixture.server.instance[:4])
+            refused = await fixture.client.post(path)
+            assert (refused.status_code, refused.headers["allow"]) == (405, "GET, HEAD")
+        assert (await fixture.client.get(OPENAPI)).json()["openapi"] == "3.1.0"
+        stream = fixture.service._stream
+        assert stream is not None
+        assert len(stream._clients) == 0
+
+    run(test)
+
+
+def test_a_write_that_is_not_stored_is_an_error_in_the_form_of_each_api() -> None:
+    async def test(fixture: ServerFixture) -> None:
+        async def fail() -> None:
+            raise InputError("the store", got="a full disk")
+
+        service = Service(fixture.server, allowed_origins=["http://page.example"], until_durable=lambda _: fail())
+        transport = httpx.ASGITransport(app=service)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            ours = await client.put("/bayplan/v1/clock", json={"speed": 1})
+            assert (ours.status_code, ours.json()["error"]["what"]) == (500, "the write was not stored")
+            headers = {"origin": "http://page.example"}
+            theirs = await client.post("/api/v1/import", json={}, headers=headers)
+            assert (theirs.status_code, theirs.json()) == (500, {"message": "Internal Server Error"})
+            assert theirs.headers["access-control-allow-origin"] == "http://page.example"
         service.close()
 
     run(test)

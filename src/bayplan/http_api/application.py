@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from http import HTTPStatus
 from itertools import count
+from typing import NamedTuple
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -21,7 +22,7 @@ from bayplan.http_api.answers import bytes_answer, json_answer
 from bayplan.http_api.errors import RequestError, document_of, request_error_of
 from bayplan.http_api.kss_api import KssApi, is_operation
 from bayplan.http_api.openapi import openapi_document
-from bayplan.http_api.operations import OPERATIONS, ROOT, Operation
+from bayplan.http_api.operations import OPERATIONS, ROOT, Handler
 from bayplan.http_api.query import Query
 from bayplan.http_api.server_context import ServerContext
 from bayplan.http_api.server_state import ServerState
@@ -32,6 +33,14 @@ STREAM = f"{ROOT}/stream"
 OPENAPI = f"{ROOT}/openapi.json"
 
 _log = logging.getLogger("bayplan.http_api")
+
+
+class _Endpoint(NamedTuple):
+    """A route with the names of its query parameters and its handler."""
+
+    route: Route
+    query: Sequence[str]
+    handler: Handler
 
 
 class Service:
@@ -58,10 +67,11 @@ class Service:
         self._until_durable = until_durable
         self._requests = count(1)
         self._stream: Stream | None = None
-        self._kss = KssApi(self.state, self._access)
-        self._routes = [
-            (Route(f"{ROOT}{operation.path}", _unused, methods=[operation.method]), operation)
-            for operation in OPERATIONS
+        self._kss = KssApi(self.state, self._access, self._until_stored)
+        self._endpoints = [
+            *(_endpoint(each.method, f"{ROOT}{each.path}", each.query, each.handler) for each in OPERATIONS),
+            _endpoint("GET", STREAM, ("topics",), self._events),
+            _endpoint("GET", OPENAPI, (), _openapi),
         ]
 
     def start(self) -> None:
@@ -94,26 +104,31 @@ class Service:
         request = Request(scope, receive, send)
         if not scope["path"].startswith(ROOT):
             response = await self._kss.answer(request)
-            response = await self._wait_until_durable(request, response)
             await response(scope, receive, send)
             return
         request_id = f"{self.state.server.instance}-{next(self._requests)}"
         response = await self._answer(request, request_id)
-        response = await self._wait_until_durable(request, response, request_id)
+        try:
+            await self._until_stored(request)
+        except RequestError as problem:
+            response = json_answer(request, document_of(problem, request_id), problem.status)
         response.headers["x-request-id"] = request_id
         await response(scope, receive, send)
 
-    async def _wait_until_durable(self, request: Request, response: Response, request_id: str = "") -> Response:
-        """Return the response once the request's writes are durable; if storing them fails, return an error response."""
+    async def _until_stored(self, request: Request) -> None:
+        """Wait until the writes of a request are durable.
+
+        Raises:
+            RequestError: storing them failed.
+        """
         if self._until_durable is not None and request.method not in ("GET", "HEAD", "OPTIONS"):
             waiting = self._until_durable(self.state.server.backend.store.revision)
             if waiting is not None:
                 try:
                     await waiting
                 except InputError as problem:
-                    error = RequestError(HTTPStatus.INTERNAL_SERVER_ERROR, "the write was not stored", got=str(problem))
-                    return json_answer(request, document_of(error, request_id), error.status)
-        return response
+                    status = HTTPStatus.INTERNAL_SERVER_ERROR
+                    raise RequestError(status, "the write was not stored", got=str(problem)) from problem
 
     async def _websocket(self, socket: WebSocket) -> None:
         stream = self._stream
@@ -130,13 +145,9 @@ class Service:
     async def _answer(self, request: Request, request_id: str) -> Response:
         try:
             self._access.check(request.headers, method=request.method)
-            if request.scope["path"] == STREAM and request.method == "GET" and self._stream is not None:
-                return await as_events(self._stream, request)
-            if request.scope["path"] == OPENAPI and request.method == "GET":
-                return bytes_answer(request, msgspec.json.encode(openapi_document()))
-            operation = self._operation(request)
-            query = Query(request.query_params, operation.query)
-            return await operation.handler(self.state, request, query)
+            endpoint = self._endpoint_of(request)
+            query = Query(request.query_params, endpoint.query)
+            return await endpoint.handler(self.state, request, query)
         except ApiError as problem:
             error = RequestError(problem.code, problem.message)
         except EngineBusy as problem:
@@ -156,20 +167,25 @@ class Service:
             answer.headers["allow"] = ", ".join(error.allowed)
         return answer
 
-    def _operation(self, request: Request) -> Operation:
-        """Return the operation for a request, and set the request's path parameters.
+    async def _events(self, state: ServerState, request: Request, query: Query) -> Response:
+        if self._stream is None:
+            raise RequestError(HTTPStatus.SERVICE_UNAVAILABLE, "the stream has not started", hint="again in a moment")
+        return as_events(self._stream, request, query)
+
+    def _endpoint_of(self, request: Request) -> _Endpoint:
+        """Return the endpoint for a request, and set the request's path parameters.
 
         Raises:
-            RequestError: no operation has this path, or none has this path with this method.
+            RequestError: no endpoint has this path, or none has this path with this method.
         """
         allowed: list[str] = []
-        for route, operation in self._routes:
-            match, child = route.matches(request.scope)
+        for endpoint in self._endpoints:
+            match, child = endpoint.route.matches(request.scope)
             if match is Match.FULL:
                 request.scope.update(child)
-                return operation
+                return endpoint
             if match is Match.PARTIAL:
-                allowed += sorted(route.methods or ())
+                allowed += sorted(endpoint.route.methods or ())
         if allowed:
             methods = tuple(dict.fromkeys(allowed))
             wanted = f"one of {', '.join(methods)}"
@@ -178,6 +194,14 @@ class Service:
             )
         path = request.scope["path"]
         raise RequestError(HTTPStatus.NOT_FOUND, "path", got=f"'{path}'", wanted="a path listed at /bayplan/v1/")
+
+
+def _endpoint(method: str, path: str, query: Sequence[str], handler: Handler) -> _Endpoint:
+    return _Endpoint(Route(path, _unused, methods=[method]), query, handler)
+
+
+async def _openapi(state: ServerState, request: Request, query: Query) -> Response:
+    return bytes_answer(request, msgspec.json.encode(openapi_document()))
 
 
 async def _unused(request: Request) -> Response:

@@ -28,6 +28,7 @@ from bayplan.http_api.bodies import read_body
 from bayplan.http_api.configuration_facts import check
 from bayplan.http_api.document_loading import load_into
 from bayplan.http_api.document_routes import MAX_IMPORT_BYTES
+from bayplan.http_api.errors import RequestError
 from bayplan.http_api.server_state import ServerState
 
 ROOT = "/api/v1/"
@@ -90,16 +91,24 @@ class KssApi:
     Args:
         state: the state of the server, as handlers read it.
         access: the access check.
+        until_stored: waits until the writes of a request are durable; raises RequestError if storing them failed.
     """
 
-    def __init__(self, state: ServerState, access: Access) -> None:
+    def __init__(self, state: ServerState, access: Access, until_stored: Callable[[Request], Awaitable[None]]) -> None:
         self._state = state
         self._access = access
-        self._streams: set[asyncio.Event] = set()
+        self._until_stored = until_stored
+        # The events that end the watches.
+        self._streams: dict[asyncio.Event, None] = {}
 
     async def answer(self, request: Request) -> Response:
         """Handle a request for one of the operations, and add CORS headers."""
         response = await self._answer(request)
+        try:
+            await self._until_stored(request)
+        except RequestError as problem:
+            _log.warning("%s %s: %s", request.method, request.scope["path"], problem)
+            response = _message(500, "Internal Server Error")
         origin = request.headers.get("origin")
         response.headers["vary"] = "Origin"
         if origin is not None and self._access.allows_origin(origin):
@@ -213,7 +222,7 @@ class KssApi:
             return listen
 
         tokens, beginning = [], list[bytes]()
-        self._streams.add(ending)
+        self._streams[ending] = None
         try:
             for kind, (table, _) in WATCHED.items():
                 first = _begin(store, kind, table, versions[kind])
@@ -232,7 +241,7 @@ class KssApi:
                     break
                 yield getting.result()
         finally:
-            self._streams.discard(ending)
+            self._streams.pop(ending, None)
             for table, token in tokens:
                 store.unlisten(table, token)
 

@@ -23,6 +23,8 @@ TOKEN_PROTOCOL = "bayplan.token."
 _NORMAL, _GONE, _INTERNAL_ERROR, _TRY_AGAIN = 1000, 1006, 1011, 1013
 """Codes of the WebSocket protocol (RFC 6455, section 7.4, and IANA's registry)."""
 
+_EVENTS = "text/event-stream"
+_EVENT_HEADERS = {"cache-control": "no-cache"}
 _EXAMPLE = '{"topics": ["overview"]}'
 
 
@@ -117,15 +119,18 @@ def _error(problem: RequestError) -> str:
     return msgspec.json.encode(document).decode()
 
 
-async def as_events(stream: Stream, request: Request) -> Response:
-    """Serve the stream as server-sent events."""
-    query = Query(request.query_params, ("topics",))
+def as_events(stream: Stream, request: Request, query: Query) -> Response:
+    """Serve the stream as server-sent events. A HEAD request gets only the headers."""
     topics = [topic for topic in query.text("topics").split(",") if topic]
     if not topics:
         raise RequestError(
             400, "topics", got="none", wanted="topics, separated by commas", hint="?topics=overview,clock"
         )
-    return _EventResponse(stream, stream.subscribe(topics))
+    client = stream.subscribe(topics)
+    if request.method == "HEAD":
+        stream.unsubscribe(client)
+        return Response(headers=_EVENT_HEADERS, media_type=_EVENTS)
+    return _EventResponse(stream, client)
 
 
 class _EventResponse(StreamingResponse):
@@ -137,7 +142,7 @@ class _EventResponse(StreamingResponse):
     """
 
     def __init__(self, stream: Stream, client: Client) -> None:
-        super().__init__(_events(client), media_type="text/event-stream", headers={"cache-control": "no-cache"})
+        super().__init__(_events(client), headers=_EVENT_HEADERS, media_type=_EVENTS)
         self._stream, self._client = stream, client
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
