@@ -225,6 +225,13 @@ def test_node_lanes_count_running_placed_and_deleted_pods() -> None:
     run(test, *NODES)
 
 
+def test_a_node_whose_requests_exceed_int64_has_a_page() -> None:
+    async def test(fixture: ServerFixture) -> None:
+        assert (await fixture.get("/nodes/n"))["requested"]["memory"] < 0
+
+    run(test, node("n"), *(pod(f"p{number}", memory="7Ei", nodeName="n") for number in range(2)))
+
+
 def test_the_time_axis_starts_at_the_first_decision() -> None:
     async def test(fixture: ServerFixture) -> None:
         await _filled(fixture)

@@ -178,7 +178,7 @@ def test_an_invalid_response_from_another_server_is_refused(told: bytes, want: s
 
 def test_an_invalid_server_address_is_refused() -> None:
     async def test(fixture: ServerFixture) -> None:
-        for address in ("http://", "http://[::1", "http://xn--a"):
+        for address in ("http://", "http://[::1", "http://xn--a", "http://localhost:65536"):
             await fixture.get("/compare", want=502, a="now", b=address)
 
     run(test, *NODES)

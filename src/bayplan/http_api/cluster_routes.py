@@ -208,7 +208,7 @@ def _node_sentence(columns: NodeColumns, row: int, named_by: int) -> str:
             continue
         if columns.cells(resource)[row] == FULL_CELL:
             full_by.append(resource)
-        left = max(int(offered[row] - asked[row]), 0)
+        left = max(int(offered[row]) - int(asked[row]), 0)
         if resource != PODS or resource in full_by:
             free.append((resource, left, int(offered[row])))
     free.sort(key=lambda each: each[1] / each[2])

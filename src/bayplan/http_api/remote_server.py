@@ -25,6 +25,7 @@ REMOTE_SECONDS = 10.0
 MAX_REMOTE_BYTES = 64 << 20
 """Maximum size of another server's response. With 100,000 pods it has some megabytes."""
 
+_MAX_PORT = 65_535
 _NO_ANSWER = (
     httpx.HTTPError,
     httpx.InvalidURL,
@@ -102,7 +103,10 @@ class RemoteServer:
             raise self._bad_gateway(got, "a response from a Bayplan server") from problem
 
     async def _read(self, client: httpx.AsyncClient, path: str) -> bytes:
-        address = f"{self.url}/bayplan/v1{path}"
+        address = httpx.URL(f"{self.url}/bayplan/v1{path}")
+        if (address.port or 0) > _MAX_PORT:
+            # The operating system's error for it is no error of HTTPX.
+            raise httpx.InvalidURL(f"Invalid port: {address.port}")
         async with client.stream("GET", address, headers={"Accept-Encoding": "gzip"}) as answer:
             answer.raise_for_status()
             found = BoundedBody(MAX_REMOTE_BYTES, answer.headers.get("content-encoding", ""))
