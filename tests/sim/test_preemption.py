@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+import pytest
+from msgspec.structs import replace
+
 from bayplan.sim.operations import Apply
 from bayplan.sim.result import SimulationResult
 from bayplan.testing import make_pod
@@ -67,3 +70,24 @@ def test_a_higher_priority_pod_takes_over_a_nominated_node() -> None:
         termination_scale=1.0,
     )
     assert [(line[0], line[3]) for line in pod_times(result)] == [("low", 0), ("mid", None), ("top", 90 * SECOND)]
+
+
+@pytest.mark.parametrize(
+    ("starts", "want"),
+    [
+        pytest.param(("9999-01-01T00:00:00Z", "2026-01-01T00:00:00Z"), "a", id="after those of int64"),
+        pytest.param(("0000-01-01T00:00:00Z", "2026-01-01T00:00:00Z"), "b", id="before those of int64"),
+    ],
+)
+def test_the_pod_that_started_last_is_preempted_at_any_start_time(starts: tuple[str, str], want: str) -> None:
+    running = []
+    for name, start in zip("ab", starts, strict=True):
+        low = make_pod(name).req(cpu="4").node(f"node-{name}").obj()
+        running.append(Apply(replace(low, status=replace(low.status, phase="Running", start_time=start))))
+    result = simulate(
+        *((0, node(f"node-{name}")) for name in "ab"),
+        *((0, low) for low in running),
+        (SECOND, pod("high", "4", priority=1)),
+        until_ns=MINUTE,
+    )
+    assert [record.victims for record in result.records if record.victims] == [(f"default/{want}",)]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from bayplan.base.go_text.times import parse_time_ns
+from bayplan.base.go_text.times import parse_instant
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import HostPort
 from bayplan.state.arrays import SMALL, Ints
@@ -118,9 +118,8 @@ class PodInfo:
     def started_at(self) -> int:
         """Return when the pod started, in nanoseconds; `JUST_STARTED_NS` if its status has no start time."""
         if self._start_ns == _UNKNOWN:
-            text = self.pod.status.start_time
-            # Any other time fits into an int64, and so does its negative.
-            self._start_ns = JUST_STARTED_NS if text is None else _clamped(parse_time_ns(text))
+            start_ns = parse_instant(self.pod.status.start_time)
+            self._start_ns = JUST_STARTED_NS if start_ns is None else start_ns
         return self._start_ns
 
     def replace_version(self, pod: Pod) -> None:
@@ -130,10 +129,6 @@ class PodInfo:
 
     def __repr__(self) -> str:
         return f"PodInfo({self.key!r}, row={self.row})"
-
-
-def _clamped(time_ns: int) -> int:
-    return min(max(time_ns, 1 - JUST_STARTED_NS), JUST_STARTED_NS - 1)
 
 
 def counts_the_same(old: Pod, new: Pod) -> bool:

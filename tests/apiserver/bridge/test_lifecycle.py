@@ -8,9 +8,11 @@ import msgspec
 import pytest
 
 from bayplan.apiserver.bridge.document_owners import DELETED_OWNERS
+from bayplan.apiserver.bridge.kubelet import Kubelet
 from bayplan.apiserver.rest.loading import load_documents
 from bayplan.apiserver.store.durable import DurableRecorder
 from bayplan.apiserver.store.store import Store
+from bayplan.cluster.store import ChangeEvent
 from bayplan.formats.manifest import PlainObject
 from tests.apiserver.bridge.bridge_fixture import API, APPS, BATCH, BridgeFixture, job, workload
 from tests.apiserver.client import PODS, Document, pod
@@ -405,3 +407,24 @@ def test_events_are_deleted_an_hour_after_their_last_occurrence() -> None:
     while fixture.bridge.run_maintenance(fixture.bridge.now_ns()):
         pass
     assert fixture.names("events") == []
+
+
+def test_an_exception_about_one_pod_does_not_keep_the_kubelet_from_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    fixture, observe = BridgeFixture(nodes=1), Kubelet.observe
+
+    def fail(agent: Kubelet, event: ChangeEvent, now_ns: int) -> None:
+        if event.object.metadata.name == "bad":
+            raise OverflowError("a bad pod")
+        observe(agent, event, now_ns)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Kubelet, "observe", fail)
+        for name in ("bad", "good"):
+            spec = {"nodeName": "n0", "containers": [{"name": "c", "image": "i"}]}
+            fixture.post(PODS, {**pod(name), "spec": spec})
+        fixture.bridge.advance(fixture.bridge.now_ns())
+    assert [*fixture.bridge.bugs()] == ["kubelet a bad pod"]
+    assert {name: fixture.bridge.store.pods[f"default/{name}"].status.phase for name in ("bad", "good")} == {
+        "bad": "Pending",
+        "good": "Running",
+    }

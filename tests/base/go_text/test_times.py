@@ -36,6 +36,11 @@ TIME_NS = 1_769_860_800_123_456_789
             ("1969-12-31T23:59:59Z", "1969-12-31T23:59:59.999999Z", "1969-12-31T23:59:59.999Z"),
             id="before 1970",
         ),
+        pytest.param(
+            parse_time_ns("0001-01-01T00:00:00Z") - 1,
+            ("0000-12-31T23:59:59Z", "0000-12-31T23:59:59.999999Z", "0000-12-31T23:59:59.999Z"),
+            id="year 0",
+        ),
     ],
 )
 def test_times_are_truncated_to_their_unit(time_ns: int, want: tuple[str, str, str]) -> None:
@@ -70,6 +75,13 @@ def test_times_in_a_zone_have_their_offset(hours: int, want: str) -> None:
 )
 def test_instants_are_parsed_with_any_precision(text: str | None, want: int | None) -> None:
     assert parse_instant(text) == want
+
+
+def test_year_0_is_a_leap_year() -> None:
+    days = ("0000-01-01T00:00:00Z", "0000-02-29T00:00:00Z", "0001-01-01T00:00:00Z")
+    first, leap_day, next_year = (parse_time_ns(day) // (24 * 3600 * 10**9) for day in days)
+    assert (leap_day - first, next_year - first) == (59, 366)
+    assert [format_time(parse_time_ns(day)) for day in days] == [*days]
 
 
 @pytest.mark.parametrize("text", ["2026-01-31T12:00:00.123456789Z", "2026-01-31T14:00:00.1234567899+02:00"])

@@ -169,7 +169,10 @@ class Bridge:
         journal = self.store.journal()
         if self.options.kubelet:
             for position in range(self._seen, len(journal)):
-                self._agent.observe(journal[position], now_ns)
+                try:
+                    self._agent.observe(journal[position], now_ns)
+                except Exception as problem:
+                    self._report(problem)
         self._seen = len(journal)
 
     def _follow(self, write: Write) -> None:
@@ -258,12 +261,17 @@ class Bridge:
             return step()
         except AwaitsAnswers:
             pass
-        except InputError as problem:
-            _log.warning("kubelet: %s", problem)
-        except Exception as problem:  # A bug with one pod must not affect other pods.
-            _log.exception("kubelet")
-            self._bugs[f"kubelet {problem}"] = problem
+        except Exception as problem:
+            self._report(problem)
         return True
+
+    def _report(self, problem: Exception) -> None:
+        """Report an exception of the kubelet, which must not affect other pods."""
+        if isinstance(problem, InputError):
+            _log.warning("kubelet: %s", problem)
+        else:
+            _log.error("kubelet", exc_info=problem)
+            self._bugs[f"kubelet {problem}"] = problem
 
     def _run_controllers(self, now_ns: int) -> bool:
         if self._controllers is None:

@@ -16,6 +16,10 @@ from bayplan.base.errors import InputError
 from bayplan.base.go_text.quoting import GoTextError
 
 _EPOCH = datetime(1970, 1, 1)
+_FIRST_DAY = (datetime.min - _EPOCH).days
+_DAYS_400 = 146_097
+"""The number of days in 400 years of the calendar."""
+
 _DIGITS = [f"{number:02}" for number in range(60)]
 
 # Simulations format the same instant several times in a row, and rarely again later.
@@ -42,6 +46,9 @@ def _format_second(second: int) -> str:
 @lru_cache(maxsize=4096)
 def _format_hour(hour: int) -> str:
     day, hour = divmod(hour, 24)
+    if day < _FIRST_DAY:
+        # The year 0: Python has none, and its days are those of the year 400.
+        return f"0000{(_EPOCH + timedelta(days=day + _DAYS_400)).date().isoformat()[4:]}T{_DIGITS[hour]}"
     return f"{(_EPOCH + timedelta(days=day)).date().isoformat()}T{_DIGITS[hour]}"
 
 
@@ -84,6 +91,9 @@ def parse_time_ns(text: str) -> int:
     if match is None:
         raise InputError("timestamp", wanted="an RFC 3339 timestamp", got=repr(text), hint="'2026-01-31T12:00:00Z'")
     year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
+    # Go has a year 0, and Python has none. The calendar repeats after 400 years, so that the year 400 has the same days.
+    shift = _DAYS_400 * 24 * 3600 if year == 0 else 0
+    year = year or 400
     fraction, sign, offset_hours, offset_minutes = match.groups()[6:]
     try:
         date(year, month, day)
@@ -91,7 +101,7 @@ def parse_time_ns(text: str) -> int:
         raise InputError("timestamp", wanted="an existing date", got=repr(text)) from problem
     if hour > 23 or minute > 59 or second > 59 or int(offset_hours or 0) > 24 or int(offset_minutes or 0) > 60:
         raise InputError("timestamp", wanted="hour, minute, second and UTC offset in range", got=repr(text))
-    seconds = timegm((year, month, day, hour, minute, second))
+    seconds = timegm((year, month, day, hour, minute, second)) - shift
     if sign:
         offset = int(offset_hours) * 3600 + int(offset_minutes) * 60
         seconds -= offset if sign == "+" else -offset
