@@ -1,4 +1,4 @@
-"""Watches with initial events whose revision the store does not have yet."""
+"""Watches with initial events whose revision the store does not have yet, and watches that fail."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import asyncio
 import json
 from time import monotonic
 
-from bayplan.apiserver.rest.messages import Request, Stream, parse_query
+import pytest
+
+from bayplan.apiserver.rest.messages import Request, Response, Stream, parse_query
+from bayplan.apiserver.rest.watch_frames import WatchFrames
+from bayplan.apiserver.store.item import Write
 from tests.apiserver.client import PODS, Client, collect, pod
 from tests.apiserver.rest.test_reads import reported
 
@@ -39,3 +43,33 @@ def test_a_watch_whose_revision_is_not_reached_ends_with_an_error_at_its_timeout
     assert isinstance(event, dict)
     assert (event["type"], event["object"]["code"]) == ("ERROR", 504)
     assert event["object"]["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"
+
+
+def test_a_watch_that_fails_ends_and_affects_neither_the_write_nor_other_watches(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    encode, failed = WatchFrames.of_write, list[WatchFrames]()
+
+    def fail_once(frames: WatchFrames, kind: str, write: Write) -> bytes:
+        if not failed:
+            failed.append(frames)
+            raise RuntimeError("a bug")
+        return encode(frames, kind, write)
+
+    async def test() -> None:
+        client = Client()
+        query = {"watch": "1", "resourceVersion": str(client.store.revision), "timeoutSeconds": "1"}
+        streams = [await client.api.handle(Request("GET", PODS, query)) for _ in range(2)]
+        tasks = [asyncio.ensure_future(collect(stream)) for stream in streams if isinstance(stream, Stream)]
+        await asyncio.sleep(0.1)
+        created = await client.api.handle(Request("POST", PODS, {}, {}, json.dumps(pod("a")).encode()))
+        assert isinstance(created, Response)
+        assert created.status == 201
+        [failure], events = await asyncio.gather(*tasks)
+        assert isinstance(failure, dict)
+        assert (failure["type"], failure["object"]["reason"]) == ("ERROR", "Expired")
+        assert reported(events) == [("ADDED", "a")]
+
+    monkeypatch.setattr(WatchFrames, "of_write", fail_once)
+    asyncio.run(test())
+    assert "RuntimeError: a bug" in caplog.text
