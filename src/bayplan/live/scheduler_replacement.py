@@ -31,7 +31,7 @@ class Successor(NamedTuple):
 
 
 class SchedulerReplacement:
-    """The requested replacement, and those who wait until it is made. Used by the engine's thread.
+    """The requested replacement, and the futures of its callers. Used by the engine's thread.
 
     Args:
         make: creates a scheduler equivalent to the first one; None if that is impossible. Also an attribute, which is

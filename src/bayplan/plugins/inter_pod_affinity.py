@@ -194,7 +194,7 @@ class InterPodAffinity(
             counter = cluster.matching_counter(key, matches_all)
             keys = dict.fromkeys(term.topology_key for term in terms.required_affinity)
             tables.affinity = [cluster.domain_table(name, counter) for name in keys]
-            tables.matches_itself = matches_all(PodClass(-1, spec.namespace, spec.labels, False))
+            tables.matches_itself = matches_all(PodClass(spec.namespace, spec.labels, False))
         tables.anti = [_table_of(term, cluster) for term in terms.required_anti_affinity]
         preferred = (*terms.preferred_affinity, *terms.preferred_anti_affinity)
         tables.weighted = [(self._weight_of(term), _table_of(term, cluster)) for term in preferred]

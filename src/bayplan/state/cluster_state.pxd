@@ -17,7 +17,7 @@ cdef class ClusterState:
     cdef public Columns columns
     cdef public RowLog change_log, node_log, pod_log
     cdef public dict _priorities
-    cdef public object _classes, _class_codes, _account, _largest_sum, small
+    cdef public object _classes, _account, _largest_sum, small
     cdef object _journal, _footprints
     cdef object __weakref__
 

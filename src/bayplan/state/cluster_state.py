@@ -5,7 +5,6 @@ Every write is a delta; a `trial` journals its inverse. Caches of results read t
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -94,7 +93,7 @@ class ClusterState:
         self.pod_log = RowLog()
         # Classes and counters live as long as pods or plans refer to them: the labels of each Job's pods are a new class.
         self._classes: WeakValueDictionary[tuple[str, tuple[tuple[str, str], ...], bool], PodClass]
-        self._classes, self._class_codes = WeakValueDictionary(), itertools.count()
+        self._classes = WeakValueDictionary()
         # Pods with equal requests share a footprint, which takes a fifth of the memory of a bound pod.
         self._footprints: WeakValueDictionary[tuple[Amounts, tuple[HostPort, ...]], Footprint] = WeakValueDictionary()
         self._journal: list[Callable[[], object]] | None = None
@@ -184,8 +183,7 @@ class ClusterState:
         key = (metadata.namespace, tuple(sorted(metadata.labels.items())), terminating)
         found = self._classes.get(key)
         if found is None:
-            code = next(self._class_codes)
-            found = self._classes[key] = PodClass(code, metadata.namespace, metadata.labels, terminating)
+            found = self._classes[key] = PodClass(metadata.namespace, metadata.labels, terminating)
             self.counters.register_class(found)
         return found
 
@@ -383,7 +381,7 @@ class ClusterState:
         """Return a read-only view of the same nodes without pods and images."""
         emptied = ClusterState(self.request_gates, account=self._account)
         emptied.pods, emptied.pods_on, emptied.catalog = self.pods, self.pods_on, self.catalog
-        emptied.counters, emptied._classes, emptied._class_codes = self.counters, self._classes, self._class_codes
+        emptied.counters, emptied._classes = self.counters, self._classes
         emptied.change_log, emptied.node_log, emptied.pod_log = self.change_log, self.node_log, self.pod_log
         emptied._largest_sum, emptied.small = self._largest_sum, self.small
         emptied._priorities = self._priorities

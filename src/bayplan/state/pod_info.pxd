@@ -12,7 +12,7 @@ cdef class Footprint:
     cdef object __weakref__
 
 cdef class PodClass:
-    cdef public object code, namespace, labels, terminating
+    cdef public object namespace, labels, terminating
     cdef public dict nodes
     cdef public list counters
     cdef object __weakref__

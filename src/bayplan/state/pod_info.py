@@ -74,13 +74,11 @@ class PodClass:
     """Pods that no selector distinguishes: same namespace, same labels, terminating or not.
 
     Attributes:
-        code: the number of the class, in the order of creation.
         nodes: the number of such pods by row; new counters are filled from it.
         counters: the counters that count such pods.
     """
 
-    def __init__(self, code: int, namespace: str, labels: dict[str, str], terminating: bool) -> None:
-        self.code = code
+    def __init__(self, namespace: str, labels: dict[str, str], terminating: bool) -> None:
         self.namespace = namespace
         self.labels = labels
         self.terminating = terminating

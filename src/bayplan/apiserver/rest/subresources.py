@@ -193,7 +193,9 @@ def evict(backend: Backend, info: RequestInfo, request: Request) -> Document:
     try:
         _disrupt(backend, replace(info, resource=resource, subresource=""), pod, deletion)
     except ApiError as problem:
-        raise (_in_progress(passed) if may_retry and problem.code == 409 else problem) from problem
+        if may_retry and problem.code == 409:
+            raise _in_progress(passed) from problem
+        raise
     return {**SUCCESS, "code": 201}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from weakref import WeakKeyDictionary
 
 from bayplan.objects.policy import PodDisruptionBudget
 from bayplan.objects.selectors import Selector, SelectorError, compile_label_selector
@@ -18,7 +19,7 @@ class DisruptionBudgets:
         self._version = -1
         self._by_namespace: dict[str, list[tuple[int, Selector, PodDisruptionBudget]]] = {}
         self._allowed: list[int] = []
-        self._matching: dict[int, tuple[tuple[int, PodDisruptionBudget], ...]] = {}
+        self._matching: WeakKeyDictionary[PodClass, tuple[tuple[int, PodDisruptionBudget], ...]] = WeakKeyDictionary()
 
     @property
     def version(self) -> int:
@@ -53,7 +54,7 @@ class DisruptionBudgets:
         if version == self._version:
             return
         self._version = version
-        self._by_namespace, self._allowed, self._matching = {}, [], {}
+        self._by_namespace, self._allowed, self._matching = {}, [], WeakKeyDictionary()
         for budget in self._catalog.all(PodDisruptionBudget):
             try:
                 selector = compile_label_selector(budget.spec.selector)
@@ -67,10 +68,10 @@ class DisruptionBudgets:
             self._allowed.append(budget.status.disruptions_allowed)
 
     def _budgets_of(self, pod_class: PodClass) -> tuple[tuple[int, PodDisruptionBudget], ...]:
-        found = self._matching.get(pod_class.code)
+        found = self._matching.get(pod_class)
         if found is None:
             labels = pod_class.labels
             entries = self._by_namespace.get(pod_class.namespace, ()) if labels else ()
             found = tuple((number, budget) for number, selector, budget in entries if selector.matches(labels))
-            self._matching[pod_class.code] = found
+            self._matching[pod_class] = found
         return found
