@@ -41,6 +41,16 @@ TIME_NS = 1_769_860_800_123_456_789
             ("0000-12-31T23:59:59Z", "0000-12-31T23:59:59.999999Z", "0000-12-31T23:59:59.999Z"),
             id="year 0",
         ),
+        pytest.param(
+            -62167219201_000_000_000,
+            ("-0001-12-31T23:59:59Z", "-0001-12-31T23:59:59.000000Z", "-0001-12-31T23:59:59.000Z"),
+            id="before the year 0",
+        ),
+        pytest.param(
+            253402300800_000_000_000,
+            ("10000-01-01T00:00:00Z", "10000-01-01T00:00:00.000000Z", "10000-01-01T00:00:00.000Z"),
+            id="after the year 9999",
+        ),
     ],
 )
 def test_times_are_truncated_to_their_unit(time_ns: int, want: tuple[str, str, str]) -> None:
@@ -105,6 +115,33 @@ def test_parse_time_ns_parses_an_instant_to_the_same_time(text: str) -> None:
             "2026-01-31T12:00:00Z", True,
             'parsing time "2026-01-31T12:00:00Z" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "Z" as ".000000"',
             id="a micro time without digits",
+        ),
+        pytest.param("0001-01-01T00:00:00.000000+01:00", True, "0000-12-31T23:00:00.000000Z", id="the last hour of the year 0"),
+        pytest.param("0000-01-01T00:00:00+05:00", False, "-0001-12-31T19:00:00Z", id="before the year 0"),
+        pytest.param("0000-02-29T00:00:00-05:00", False, "0000-02-29T05:00:00Z", id="the year 0 is a leap year"),
+        pytest.param("2024-01-31T12:00:00+23:60", False, "2024-01-30T12:00:00Z", id="an offset of 60 minutes"),
+        pytest.param("2024-01-31T1:00:00,5Z", False, "2024-01-31T01:00:00Z", id="one digit of the hour, and a comma"),
+        pytest.param(
+            "2024-01-31T12:00:00+24:61", False,
+            'parsing time "2024-01-31T12:00:00+24:61": time zone offset minute out of range', id="an offset",
+        ),
+        pytest.param(
+            "2024-13-01T00:00:00Z", True, 'parsing time "2024-13-01T00:00:00Z": month out of range',
+            id="the first problem counts",
+        ),
+        pytest.param(
+            '\u00e9"', False, r'parsing time "\xc3\xa9\"" as "2006-01-02T15:04:05Z07:00": cannot parse "\xc3\xa9\"" as "2006"',
+            id="a quote and bytes",
+        ),
+        pytest.param(
+            "2024-02-30T00:00:00Zx", False, 'parsing time "2024-02-30T00:00:00Zx": extra text: "x"', id="text after the zone",
+        ),
+        pytest.param("2023-02-29T00:00:00Z", False, 'parsing time "2023-02-29T00:00:00Z": day out of range', id="a leap day"),
+        pytest.param(
+            "\u0662\u0660\u0662\u0664-01-01T00:00:00Z", False,
+            r'parsing time "\xd9\xa2\xd9\xa0\xd9\xa2\xd9\xa4-01-01T00:00:00Z" as "2006-01-02T15:04:05Z07:00": '
+            r'cannot parse "\xd9\xa2\xd9\xa0\xd9\xa2\xd9\xa4-01-01T00:00:00Z" as "2006"',
+            id="digits of another script",
         ),
     ],
 )  # fmt: skip

@@ -5,7 +5,7 @@ import re
 from bayplan.base.durations import HOUR_NS, MILLISECOND_NS, MINUTE_NS, SECOND_NS
 from bayplan.base.errors import InputError
 from bayplan.base.go_arithmetic import whole_number
-from bayplan.base.go_text.quoting import GoTextError
+from bayplan.base.go_text.quoting import GoTextError, quote_bytes
 
 _UNIT_NS = {
     "ns": 1,
@@ -75,11 +75,11 @@ def _duration_part(rest: str, whole: str) -> tuple[int, str]:
     rest = rest[match.end() :]
     unit_match = _UNIT.match(rest)
     if unit_match is None:
-        raise GoTextError(f"time: missing unit in duration {_duration_quote(whole)}")
+        raise GoTextError(f"time: missing unit in duration {quote_bytes(whole)}")
     name = unit_match[0]
     unit = _UNIT_NS.get(name)
     if unit is None:
-        raise GoTextError(f"time: unknown unit {_duration_quote(name)} in duration {_duration_quote(whole)}")
+        raise GoTextError(f"time: unknown unit {quote_bytes(name)} in duration {quote_bytes(whole)}")
     if value > (1 << 63) // unit:
         raise _invalid_duration(whole)
     value *= unit
@@ -104,19 +104,7 @@ def _leading_fraction(fraction: str) -> tuple[int, float]:
 
 
 def _invalid_duration(text: str) -> GoTextError:
-    return GoTextError(f"time: invalid duration {_duration_quote(text)}")
-
-
-def _duration_quote(text: str) -> str:
-    parts = []
-    for character in text:
-        if character < " " or character >= "\x80":
-            parts.append("".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "replace")))
-        elif character in '"\\':
-            parts.append("\\" + character)
-        else:
-            parts.append(character)
-    return '"' + "".join(parts) + '"'
+    return GoTextError(f"time: invalid duration {quote_bytes(text)}")
 
 
 def format_duration(duration_ns: int) -> str:

@@ -22,3 +22,14 @@ def quote(text: str) -> str:
             code = ord(char)
             parts.append(f"\\x{code:02x}" if code < 128 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}")
     return f'"{"".join(parts)}"'
+
+
+def quote_bytes(text: str) -> str:
+    """Quote a text like the errors of Go's `time` package: control characters and all except ASCII as bytes."""
+    parts = []
+    for char in text:
+        if char < " " or char >= "\x80":
+            parts.append("".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "replace")))
+        else:
+            parts.append("\\" + char if char in '"\\' else char)
+    return f'"{"".join(parts)}"'

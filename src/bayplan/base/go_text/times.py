@@ -7,19 +7,16 @@ virtual cluster. Timers (run times, delays, backoffs) count nanoseconds.
 from __future__ import annotations
 
 import re
-from calendar import timegm
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import date, datetime, tzinfo
 from functools import lru_cache
 
 from bayplan.base.durations import MILLISECOND_NS, SECOND_NS
 from bayplan.base.errors import InputError
-from bayplan.base.go_text.quoting import GoTextError
+from bayplan.base.go_text.quoting import GoTextError, quote_bytes
 
-_EPOCH = datetime(1970, 1, 1)
-_FIRST_DAY = (datetime.min - _EPOCH).days
-_DAYS_400 = 146_097
-"""The number of days in 400 years of the calendar."""
-
+DAY_S = 86_400
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+_CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097  # The calendar repeats.
 _DIGITS = [f"{number:02}" for number in range(60)]
 
 # Simulations format the same instant several times in a row, and rarely again later.
@@ -46,10 +43,26 @@ def _format_second(second: int) -> str:
 @lru_cache(maxsize=4096)
 def _format_hour(hour: int) -> str:
     day, hour = divmod(hour, 24)
-    if day < _FIRST_DAY:
-        # The year 0: Python has none, and its days are those of the year 400.
-        return f"0000{(_EPOCH + timedelta(days=day + _DAYS_400)).date().isoformat()[4:]}T{_DIGITS[hour]}"
-    return f"{(_EPOCH + timedelta(days=day)).date().isoformat()}T{_DIGITS[hour]}"
+    return f"{format_date(day)}T{_DIGITS[hour]}"
+
+
+def format_date(day: int) -> str:
+    """Return the date of a day since 1970. Years below 0 and above 9999 are written as in Go: `-0001-12-31`."""
+    year, month, of_month = civil_date(day)
+    return f"{'-' if year < 0 else ''}{abs(year):04}-{month:02}-{of_month:02}"
+
+
+def civil_date(day: int) -> tuple[int, int, int]:
+    """Return year, month and day of the month of a day since 1970. The year may be outside of Python's dates."""
+    cycle, of_cycle = divmod(day, _CYCLE_DAYS)
+    found = date.fromordinal(_EPOCH_DAY + of_cycle)
+    return found.year + cycle * _CYCLE_YEARS, found.month, found.day
+
+
+def day_number(year: int, month: int, day: int) -> int:
+    """Return the number of days from 1970 to a date. Raises ValueError if the date does not exist."""
+    cycle, of_cycle = divmod(year - 1, _CYCLE_YEARS)  # Python has no year 0.
+    return date(of_cycle + 1, month, day).toordinal() - _EPOCH_DAY + cycle * _CYCLE_DAYS
 
 
 def format_micro_time(time_ns: int) -> str:
@@ -72,12 +85,101 @@ def format_time_in(time_ns: int, zone: tzinfo) -> str:
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-_API_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _LAYOUT = "2006-01-02T15:04:05Z07:00"
 _MICRO_LAYOUT = "2006-01-02T15:04:05.000000Z07:00"
-_LAYOUT_PARTS = (("2006", r"\d{4}"), ("-", "-"), ("01", r"\d\d"), ("-", "-"), ("02", r"\d\d"), ("T", "T"),
-                 ("15", r"\d\d"), (":", ":"), ("04", r"\d\d"), (":", ":"), ("05", r"\d\d"))  # fmt: skip
-_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII)
+# The parts of a layout, the text of each, and the range of its number; the range of days depends on the month.
+_PARTS = tuple(
+    (layout, re.compile(pattern, re.ASCII), name, low, high)
+    for layout, pattern, name, low, high in (
+        ("2006", r"\d{4}", "year", 0, 9999),
+        ("-", "-", "", 0, 0),
+        ("01", r"\d\d", "month", 1, 12),
+        ("-", "-", "", 0, 0),
+        ("02", r"\d\d", "day", 0, 99),
+        ("T", "T", "", 0, 0),
+        ("15", r"\d\d?", "hour", 0, 23),
+        (":", ":", "", 0, 0),
+        ("04", r"\d\d", "minute", 0, 59),
+        (":", ":", "", 0, 0),
+        ("05", r"\d\d", "second", 0, 59),
+    )
+)
+_FRACTION = re.compile(r"[.,](\d+)", re.ASCII)
+_MICROS = re.compile(r"[.,](\d{6}|[+-]\d{5})", re.ASCII)
+_ZONE = re.compile(r"Z|([\x00-\x7f])(\d\d):(\d\d)", re.ASCII)
+
+
+def read_time(text: str, *, micro: bool = False) -> tuple[int, int]:
+    """Return a timestamp in nanoseconds since 1970, and the offset of its time zone in seconds.
+
+    Follows `time.Parse`, which accepts a comma before the fraction, hours with one digit, and offsets up to `24:60`.
+    Digits beyond nanoseconds are ignored.
+
+    Args:
+        text: the timestamp.
+        micro: whether it is a `metav1.MicroTime`, which has exactly six fractional digits.
+
+    Raises:
+        GoTextError: the text is invalid; the message is that of `time.Parse`.
+    """
+    numbers, at = list[int](), 0
+    for layout, pattern, name, low, high in _PARTS:
+        match = pattern.match(text, at)
+        if match is None:
+            raise _unreadable(text, at, layout, micro=micro)
+        at = match.end()
+        if name:
+            number = int(match[0])
+            if not low <= number <= high:
+                raise _out_of_range(text, name)
+            numbers.append(number)
+    fraction = (_MICROS if micro else _FRACTION).match(text, at)
+    if micro and fraction is None:
+        raise _unreadable(text, at, ".000000", micro=micro)
+    fraction_ns = 0
+    if fraction is not None:
+        at = fraction.end()
+        fraction_ns = int(fraction[1][:9]) * 1000 if micro else int(fraction[1][:9].ljust(9, "0"))
+        if fraction_ns < 0:
+            raise _out_of_range(text, "fractional second")
+    offset_s, end = _read_offset(text, at, micro=micro)
+    if end < len(text):
+        raise GoTextError(f"parsing time {quote_bytes(text)}: extra text: {quote_bytes(text[end:])}")
+    year, month, day, hour, minute, second = numbers
+    try:
+        days = day_number(year, month, day)
+    except ValueError:
+        raise _out_of_range(text, "day") from None
+    seconds = days * DAY_S + hour * 3600 + minute * 60 + second - offset_s
+    return seconds * SECOND_NS + fraction_ns, offset_s
+
+
+def _read_offset(text: str, at: int, *, micro: bool) -> tuple[int, int]:
+    """Return the offset of a time zone in seconds, and the position after it."""
+    match = _ZONE.match(text, at)
+    if match is None:
+        raise _unreadable(text, at, "Z07:00", micro=micro)
+    if match[1] is None:
+        return 0, match.end()
+    hours, minutes = int(match[2]), int(match[3])
+    if minutes > 60:
+        raise _out_of_range(text, "time zone offset minute")
+    if hours > 24:
+        raise _out_of_range(text, "time zone offset hour")
+    if match[1] not in "+-":
+        raise _unreadable(text, at, "Z07:00", micro=micro)
+    offset_s = hours * 3600 + minutes * 60
+    return -offset_s if match[1] == "-" else offset_s, match.end()
+
+
+def _unreadable(text: str, at: int, layout: str, *, micro: bool) -> GoTextError:
+    whole = quote_bytes(_MICRO_LAYOUT if micro else _LAYOUT)
+    rest = quote_bytes(text[at:])
+    return GoTextError(f"parsing time {quote_bytes(text)} as {whole}: cannot parse {rest} as {quote_bytes(layout)}")
+
+
+def _out_of_range(text: str, name: str) -> GoTextError:
+    return GoTextError(f"parsing time {quote_bytes(text)}: {name} out of range")
 
 
 @lru_cache(maxsize=65536)
@@ -87,25 +189,12 @@ def parse_time_ns(text: str) -> int:
     Raises:
         InputError: the text is not an RFC 3339 timestamp, or its day or time does not exist.
     """
-    match = _TIME.fullmatch(text)
-    if match is None:
-        raise InputError("timestamp", wanted="an RFC 3339 timestamp", got=repr(text), hint="'2026-01-31T12:00:00Z'")
-    year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
-    # Go has a year 0, and Python has none. The calendar repeats after 400 years, so that the year 400 has the same days.
-    shift = _DAYS_400 * 24 * 3600 if year == 0 else 0
-    year = year or 400
-    fraction, sign, offset_hours, offset_minutes = match.groups()[6:]
     try:
-        date(year, month, day)
-    except ValueError as problem:
-        raise InputError("timestamp", wanted="an existing date", got=repr(text)) from problem
-    if hour > 23 or minute > 59 or second > 59 or int(offset_hours or 0) > 24 or int(offset_minutes or 0) > 60:
-        raise InputError("timestamp", wanted="hour, minute, second and UTC offset in range", got=repr(text))
-    seconds = timegm((year, month, day, hour, minute, second)) - shift
-    if sign:
-        offset = int(offset_hours) * 3600 + int(offset_minutes) * 60
-        seconds -= offset if sign == "+" else -offset
-    return seconds * 1_000_000_000 + int((fraction or "")[:9].ljust(9, "0"))
+        return read_time(text)[0]
+    except GoTextError:
+        raise InputError(
+            "timestamp", wanted="an RFC 3339 timestamp that exists", got=repr(text), hint="'2026-01-31T12:00:00Z'"
+        ) from None
 
 
 MIN_INSTANT_NS = parse_time_ns("1678-01-01T00:00:00Z")
@@ -131,48 +220,10 @@ def utc_time(text: str, *, micro: bool) -> str:
 
     Args:
         text: the JSON string.
-        micro: whether it is a `metav1.MicroTime`, which has exactly six digits, instead of a `metav1.Time`.
+        micro: whether it is a `metav1.MicroTime` instead of a `metav1.Time`.
 
     Raises:
         GoTextError: the text is invalid; the message is that of `time.Parse`.
     """
-    match = _API_TIME.fullmatch(text)
-    fraction = match[7] if match else None
-    if match is None or (micro and (fraction is None or len(fraction) != 7)):
-        raise GoTextError(
-            f'parsing time "{text}" as "{_MICRO_LAYOUT if micro else _LAYOUT}": {_time_problem(text, micro=micro)}'
-        )
-    if text[:4] == "0000" and match[8] == "Z":
-        # Python has no year 0, which is a leap year like 2000.
-        utc_time(f"2000{text[4:]}", micro=micro)
-        return f"{text[:19]}{fraction}Z" if micro else f"{text[:19]}Z"
-    try:
-        instant = datetime.fromisoformat(text[:19] + match[8].replace("Z", "+00:00")).astimezone(UTC)
-    except ValueError as problem:
-        raise GoTextError(f'parsing time "{text}": {_range_problem(match)} out of range') from problem
-    whole = instant.strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
-    return f"{whole}{fraction}Z" if micro else f"{whole}Z"
-
-
-def _time_problem(text: str, *, micro: bool) -> str:
-    rest = text
-    for part, pattern in _LAYOUT_PARTS:
-        match = re.match(pattern, rest)
-        if match is None:
-            return f'cannot parse "{rest}" as "{part}"'
-        rest = rest[match.end() :]
-    if micro and not re.match(r"\.\d{6}", rest):
-        return f'cannot parse "{rest}" as ".000000"'
-    rest = rest[7:] if micro else re.sub(r"^\.\d+", "", rest)
-    return f'cannot parse "{rest}" as "Z07:00"'
-
-
-def _range_problem(match: re.Match[str]) -> str:
-    month, hour, minute, second = int(match[2]), int(match[4]), int(match[5]), int(match[6])
-    if not 1 <= month <= 12:
-        return "month"
-    if hour > 23:
-        return "hour"
-    if minute > 59:
-        return "minute"
-    return "second" if second > 59 else "day"
+    time_ns, _ = read_time(text, micro=micro)
+    return format_micro_time(time_ns) if micro else format_time(time_ns)
