@@ -70,6 +70,9 @@ def call(name: str, args: list[object]) -> object:
             raise RunProblem("no such overload: size" if name == "size" else "no such overload") from None
         signature = ", ".join(type_name(arg) for arg in args)
         raise RunProblem(f"no such overload: {name}({signature})") from None
+    except (ArithmeticError, ValueError) as problem:
+        # A value that the function does not expect: a bug, but one expression must not end a server or a simulation.
+        raise RunProblem(f"{name}: {problem}") from problem
 
 
 def _has_trait(name: str, args: list[object]) -> bool:

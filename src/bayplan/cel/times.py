@@ -6,9 +6,10 @@ cel-go's.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta
 from functools import total_ordering
 from typing import ClassVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -16,17 +17,19 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import msgspec
 
 from bayplan.base.durations import SECOND_NS
-from bayplan.base.errors import InputError
+from bayplan.base.go_arithmetic import wrap
 from bayplan.base.go_text.durations import parse_duration as parse_go_duration
-from bayplan.base.go_text.quoting import GoTextError
-from bayplan.base.go_text.times import parse_time_ns
+from bayplan.base.go_text.json import positional_text
+from bayplan.base.go_text.quoting import GoTextError, quote
+from bayplan.base.go_text.times import DAY_S, civil_date, day_number, format_date, read_time
 from bayplan.cel.problems import RunProblem
 
 _MIN_NS, _MAX_NS = -62135596800 * SECOND_NS, 253402300799 * SECOND_NS + 999_999_999
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 63) - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_ZONE = re.compile(r"([+-])(\d\d):(\d\d)$", re.ASCII)
-_OFFSET = re.compile(r"([+-]?)(\d{1,2}):(\d{2})", re.ASCII)
+_CYCLE_S = 146_097 * DAY_S
+"""400 years, after which the calendar and the rules of time zones repeat."""
+_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 
 
 @total_ordering
@@ -70,11 +73,10 @@ def parse_timestamp(text: str) -> Timestamp:
         RunProblem: the text is not a timestamp, or is out of range.
     """
     try:
-        offset = _ZONE.search(text)
-        seconds = 0 if offset is None else (int(offset[2]) * 60 + int(offset[3])) * (-60 if offset[1] == "-" else 60)
-        return checked_timestamp(parse_time_ns(text), seconds)
-    except InputError:
+        ns, offset_s = read_time(text)
+    except GoTextError:
         raise RunProblem("type conversion error from 'string' to 'google.protobuf.Timestamp'") from None
+    return checked_timestamp(ns, offset_s)
 
 
 def parse_duration(text: str) -> Duration:
@@ -107,25 +109,25 @@ def checked_duration(ns: int) -> Duration:
         RunProblem: the duration is out of range.
     """
     if not _INT_MIN <= ns <= _INT_MAX:
-        raise RunProblem("duration overflow")
+        raise RunProblem("integer overflow")
     return Duration(ns)
 
 
 def timestamp_text(time: Timestamp) -> str:
     """Return a timestamp in RFC 3339 format, without trailing zeros in the fraction."""
     seconds, rest = divmod(time.ns, SECOND_NS)
-    local = _EPOCH.replace(tzinfo=None) + timedelta(seconds=seconds + time.offset_s)
-    text = local.isoformat(timespec="seconds")
+    day, of_day = divmod(seconds + time.offset_s, DAY_S)
+    text = f"{format_date(day)}T{of_day // 3600:02}:{of_day // 60 % 60:02}:{of_day % 60:02}"
     minutes = abs(time.offset_s) // 60
     zone = f"{'-' if time.offset_s < 0 else '+'}{minutes // 60:02}:{minutes % 60:02}" if time.offset_s else "Z"
     return (f"{text}.{rest:09}".rstrip("0") if rest else text) + zone
 
 
 def duration_text(span: Duration) -> str:
-    """Return a duration as text in seconds, such as ``1.5s``."""
+    """Return a duration as text in seconds, such as ``1.5s``. Like cel-go, it is converted to a double first."""
     whole, rest = divmod(abs(span.ns), SECOND_NS)
-    sign = "-" if span.ns < 0 else ""
-    return f"{sign}{whole}.{rest:09}".rstrip("0") + "s" if rest else f"{sign}{whole}s"
+    seconds = math.copysign(whole + rest / 1e9, span.ns)
+    return f"{positional_text(seconds)}s" if seconds else "0s"
 
 
 def add(left: object, right: object) -> object:
@@ -144,37 +146,78 @@ def subtract(left: object, right: object) -> object:
     if isinstance(left, Timestamp | Duration) and type(left) is type(right):
         return checked_duration(left.ns - right.ns)
     if isinstance(left, Timestamp) and isinstance(right, Duration):
-        return checked_timestamp(left.ns - right.ns, left.offset_s)
+        return checked_timestamp(left.ns + checked_duration(-right.ns).ns, left.offset_s)
     return None
 
 
-def _zone(name: str) -> tzinfo:
-    match = _OFFSET.fullmatch(name)
-    if match is not None:
-        minutes = int(match[2]) * 60 + int(match[3])
-        return timezone(timedelta(minutes=-minutes if match[1] == "-" else minutes))
+def _local_s(time: Timestamp, zone: str) -> int:
+    """Return the seconds from 1970 in local time to the local time of a zone: a name, or an offset such as ``-5:30``.
+
+    Raises:
+        RunProblem: the zone does not exist.
+    """
+    seconds = time.ns // SECOND_NS
+    hours, colon, minutes = zone.partition(":")
+    if not colon:
+        return seconds + _zone_offset_s(zone, seconds)
+    hour, minute = _integer(hours), _integer(minutes)
+    offset = wrap(hour * 60 + (-minute if zone.startswith("-") else minute))
+    offset_ns = wrap(offset * 60 * SECOND_NS)
+    return seconds + math.trunc(offset_ns / 1e9)
+
+
+def _integer(text: str) -> int:
+    """Return the integer in a text as Go's `Atoi` does."""
+    if not _INTEGER.fullmatch(text):
+        raise RunProblem(f"strconv.Atoi: parsing {quote(text)}: invalid syntax")
+    if len(text.lstrip("+-0")) > 19 or not _INT_MIN <= int(text) <= _INT_MAX:
+        raise RunProblem(f"strconv.Atoi: parsing {quote(text)}: value out of range")
+    return int(text)
+
+
+def _zone_offset_s(name: str, seconds: int) -> int:
+    """Return the offset of a named time zone at a time. ``Local``, the zone of the API server, is UTC.
+
+    Raises:
+        RunProblem: the zone does not exist.
+    """
+    if name in ("", "UTC", "Local"):
+        return 0
+    if ".." in name or name[0] in "/\\":
+        raise RunProblem("time: invalid location name")
     try:
-        return ZoneInfo(name) if name else UTC
+        zone = ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise RunProblem(f"unknown time zone {name}") from None
+    # The local time of the first and last days may be outside of Python's dates.
+    if seconds < _MIN_NS // SECOND_NS + DAY_S:
+        seconds += _CYCLE_S
+    elif seconds > _MAX_NS // SECOND_NS - DAY_S:
+        seconds -= _CYCLE_S
+    offset = (_EPOCH + timedelta(seconds=seconds)).astimezone(zone).utcoffset()
+    return 0 if offset is None else offset // timedelta(seconds=1)
 
 
-def _of_time(read: Callable[[datetime], int]) -> Callable[[object, str], int]:
+def _of_time(read: Callable[[int], int]) -> Callable[[object, str], int]:
+    """Return a function that reads a field of a timestamp in a zone; `read` gets the seconds since 1970 there."""
+
     def part(value: object, zone: str = "") -> int:
         if not isinstance(value, Timestamp):
             raise TypeError
-        return read((_EPOCH + timedelta(seconds=value.ns // SECOND_NS)).astimezone(_zone(zone)))
+        return read(_local_s(value, zone))
 
     return part
 
 
-def _of_either(read: Callable[[datetime], int], unit_ns: int) -> Callable[..., int]:
+def _of_either(read: Callable[[int], int], unit_ns: int) -> Callable[..., int]:
     """Return a function that reads a field of a timestamp, or converts a duration to a unit, truncated towards zero."""
     of_time = _of_time(read)
 
     def part(value: object, zone: str = "") -> int:
         if isinstance(value, Duration) and not zone:
-            return abs(value.ns) // unit_ns * (-1 if value.ns < 0 else 1)
+            whole, rest = divmod(abs(value.ns), unit_ns)
+            amount = int(whole + rest / unit_ns)  # Like Go, through a double, which may round up to a whole number.
+            return -amount if value.ns < 0 else amount
         return of_time(value, zone)
 
     return part
@@ -184,20 +227,30 @@ def _milliseconds(value: object, zone: str = "") -> int:
     if isinstance(value, Duration) and not zone:
         return abs(value.ns) // 1_000_000 * (-1 if value.ns < 0 else 1)
     if isinstance(value, Timestamp):
-        _zone(zone)
+        _local_s(value, zone)
         return value.ns % SECOND_NS // 1_000_000
     raise TypeError
 
 
+def _of_date(place: int, plus: int = 0) -> Callable[[object, str], int]:
+    """Return a function that reads the year, month or day of a timestamp, plus a number."""
+    return _of_time(lambda seconds: civil_date(seconds // DAY_S)[place] + plus)
+
+
+def _day_of_year(seconds: int) -> int:
+    day = seconds // DAY_S
+    return day - day_number(civil_date(day)[0], 1, 1)
+
+
 FUNCTIONS: Mapping[str, Callable[..., object]] = {
-    "getFullYear": _of_time(lambda time: time.year),
-    "getMonth": _of_time(lambda time: time.month - 1),
-    "getDate": _of_time(lambda time: time.day),
-    "getDayOfMonth": _of_time(lambda time: time.day - 1),
-    "getDayOfWeek": _of_time(lambda time: time.isoweekday() % 7),
-    "getDayOfYear": _of_time(lambda time: time.timetuple().tm_yday - 1),
-    "getHours": _of_either(lambda time: time.hour, 3600 * SECOND_NS),
-    "getMinutes": _of_either(lambda time: time.minute, 60 * SECOND_NS),
-    "getSeconds": _of_either(lambda time: time.second, SECOND_NS),
+    "getFullYear": _of_date(0),
+    "getMonth": _of_date(1, -1),
+    "getDate": _of_date(2),
+    "getDayOfMonth": _of_date(2, -1),
+    "getDayOfWeek": _of_time(lambda seconds: (seconds // DAY_S + 4) % 7),  # 1970 began on a Thursday.
+    "getDayOfYear": _of_time(_day_of_year),
+    "getHours": _of_either(lambda seconds: seconds // 3600 % 24, 3600 * SECOND_NS),
+    "getMinutes": _of_either(lambda seconds: seconds // 60 % 60, 60 * SECOND_NS),
+    "getSeconds": _of_either(lambda seconds: seconds % 60, SECOND_NS),
     "getMilliseconds": _milliseconds,
 }

@@ -70,7 +70,7 @@ def json_float(value: float) -> str:
     if value == 0:
         return "-0" if str(value).startswith("-") else "0"
     if 1e-6 <= abs(value) < 1e21:
-        return _positional(value)
+        return positional_text(value)
     mantissa, _, exponent = _scientific(value).partition("e")
     # json.Marshal writes e-9 for the e-09 of strconv.
     if exponent[0] == "-" and exponent[1] == "0":
@@ -91,7 +91,7 @@ def yaml_number(value: float) -> str:
 def shortest_text(value: float) -> str:
     """Format a finite float64 like `FormatFloat(v, 'g', -1, 64)`: shortest digits, an exponent below 1e-4 and from 1e6."""
     power = int(_scientific(value).partition("e")[2])
-    return _positional(value) if -4 <= power < 6 else _scientific(value)
+    return positional_text(value) if -4 <= power < 6 else _scientific(value)
 
 
 def go_map(value: object) -> str:
@@ -131,7 +131,8 @@ def _nearest_float32(value: float) -> float:
     return nearest
 
 
-def _positional(value: float) -> str:
+def positional_text(value: float) -> str:
+    """Format a finite float64 like `FormatFloat(v, 'f', -1, 64)`: shortest digits, without an exponent."""
     text = format(Decimal(repr(value)), "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
 
