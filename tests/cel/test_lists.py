@@ -44,6 +44,16 @@ def test_list_functions_return_the_values_of_kubernetes(text: str, want: object)
         pytest.param("[dyn(1), dyn('a')].sort()", "list elements must have the same type", id="elements of two types"),
         pytest.param("dyn([[1]]).sort()", "list elements must be comparable", id="elements without an order"),
         pytest.param("lists.range(1000001)", "actual cost limit exceeded", id="a range that costs too much"),
+        pytest.param(
+            f"lists.range({-(2**62)}).size() == 0 && lists.range(1000000).distinct().size() > 0",
+            "actual cost limit exceeded",
+            id="a negative range does not lift the limit",
+        ),
+        pytest.param(
+            f"[[1]].flatten({-(2**62)}) == [1] || lists.range(1000001).size() > 0",
+            "actual cost limit exceeded",
+            id="a negative depth does not lift the limit",
+        ),
         pytest.param("{}.sortBy(e, e)", "sortBy can only be applied to a list", id="sortBy of a map"),
     ],
 )

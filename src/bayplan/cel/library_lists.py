@@ -43,8 +43,9 @@ def _distinct(items: list[object]) -> list[object]:
 
 
 def _range(count: int) -> list[object]:
-    spend_work(min(count, MAX_RANGE) // LETTERS_PER_WORK)
-    return [*range(min(count, MAX_RANGE))]
+    length = max(0, min(count, MAX_RANGE))
+    spend_work(length // LETTERS_PER_WORK)
+    return [*range(length)]
 
 
 def _flatten(items: object, depth: int = 1) -> list[object]:
@@ -122,7 +123,7 @@ def _compared(values: object) -> int:
 
 def _flattened(values: list[object]) -> int:
     depth = values[1] if len(values) == 2 else 1
-    return _allocating(float(depth) if isinstance(depth, int) else 1.0, _length(values[0]))
+    return _allocating(float(max(0, depth)) if isinstance(depth, int) else 1.0, _length(values[0]))
 
 
 def _sliced(values: list[object]) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
+from bayplan.base.errors import InvariantError
 from bayplan.cel.problems import RunProblem
 
 COST_LIMIT = 1_000_000
@@ -45,7 +46,10 @@ def spend_work(elements: int) -> None:
 
     Raises:
         CostExceeded: the total exceeds the limit.
+        InvariantError: the number is negative, which would lift the limit.
     """
+    if elements < 0:
+        raise InvariantError(f"CEL: {elements} elements of work")
     meter = METER.get(None)
     if meter is not None:
         meter.work += elements
