@@ -110,7 +110,7 @@ def qualify(value: object, key: object) -> tuple[bool, object]:
     if isinstance(value, list):
         if isinstance(key, bool) or not isinstance(key, int | float):
             raise RunProblem(f"unsupported index type '{type_name(key)}' in list")
-        if isinstance(key, float) and not key.is_integer():
+        if isinstance(key, float) and not (key.is_integer() and abs(key) < 2.0**63):
             raise RunProblem(f"unsupported index value {shown(key)} in list")
         place = int(key)
         return (True, value[place]) if 0 <= place < len(value) else (False, None)

@@ -29,7 +29,6 @@ from bayplan.cel.values import (
     checked_uint,
     compare,
     contains,
-    double_text,
     equal,
     key_of,
     shown,
@@ -283,7 +282,7 @@ def _to_string(value: object) -> object:
     if isinstance(value, library_network.Cidr):
         return str(value)
     _kind(value, bool, int, float)
-    return double_text(value) if isinstance(value, float) else shown(value)
+    return shown(value)
 
 
 def _to_timestamp(value: object) -> object:

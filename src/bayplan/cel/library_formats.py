@@ -22,7 +22,7 @@ from bayplan.cel.library_network import url_problem
 from bayplan.cel.meter import spend_copy
 from bayplan.cel.problems import RunProblem
 from bayplan.cel.times import Duration, Timestamp, duration_text, timestamp_text
-from bayplan.cel.values import NONE, CelMap, Optional, TypeValue, double_text, shown, type_name
+from bayplan.cel.values import NONE, CelMap, Optional, TypeValue, shown, type_name
 from bayplan.objects import names
 from bayplan.objects.selectors import quote
 
@@ -129,7 +129,7 @@ def text_of(value: object, *, inner: bool = False) -> str:
     if isinstance(value, bool | int):
         return shown(value)
     if isinstance(value, float):
-        return _inner_double(value) if inner else double_text(value)
+        return _inner_double(value) if inner else shown(value)
     if isinstance(value, bytes):
         text = value.decode("utf-8", "replace")
         return f"b{quote(text)}" if inner else text
@@ -151,7 +151,7 @@ def _inner_double(value: float) -> str:
     """Return a double in the format of list and map items: with six digits, or quoted if it is not finite."""
     if math.isfinite(value):
         return f"{value:.6f}"
-    return quote("NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf")
+    return quote(shown(value))
 
 
 _CLAUSE_PROBLEMS = {

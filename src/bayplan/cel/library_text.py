@@ -171,6 +171,8 @@ def _intersects(left: list[object], right: list[object]) -> bool:
 
 
 def _join(items: list[object], separator: str = "") -> str:
+    if items:
+        _text(items[0])  # The first element decides whether there is an overload.
     for item in items:
         if not isinstance(item, str):
             raise RunProblem(f"join: invalid input: {shown(item)}")

@@ -6,14 +6,13 @@ bool, int, float, str, bytes, None and list represent the same CEL values. `Uint
 
 from __future__ import annotations
 
-import math
 import re
 from abc import ABC, abstractmethod
-from decimal import Decimal
 from functools import total_ordering
 
 import msgspec
 
+from bayplan.base.go_text.json import shortest_text
 from bayplan.base.go_text.quoting import quote
 from bayplan.cel.meter import CostExceeded, spend_work
 from bayplan.cel.problems import RunProblem
@@ -317,25 +316,10 @@ def checked_uint(number: int) -> Uint:
     raise RunProblem("unsigned integer overflow")
 
 
-_MIN_EXPONENT, _MAX_DIGITS = -4, 21
-
-
-def double_text(value: float) -> str:
-    """Return a number as Go's ``%g`` formats it."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
-    mantissa, _, exponent = f"{Decimal(repr(value)).normalize():e}".partition("e")
-    if int(exponent) < _MIN_EXPONENT or int(exponent) >= _MAX_DIGITS:
-        return f"{mantissa}e{'-' if exponent[0] == '-' else '+'}{abs(int(exponent)):02}"
-    return format(Decimal(repr(value)), "f").removesuffix(".0")
-
-
 def shown(value: object) -> str:
     """Return a value as error messages show it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return repr(int(value)) if value.is_integer() and math.fabs(value) < 1e21 else repr(value)
+        return shortest_text(value)
     return str(int(value)) if isinstance(value, Uint) else str(value)

@@ -89,7 +89,9 @@ def yaml_number(value: float) -> str:
 
 
 def shortest_text(value: float) -> str:
-    """Format a finite float64 like `FormatFloat(v, 'g', -1, 64)`: shortest digits, an exponent below 1e-4 and from 1e6."""
+    """Format a float64 like `FormatFloat(v, 'g', -1, 64)`: shortest digits, an exponent below 1e-4 and from 1e6."""
+    if not isfinite(value):
+        return "NaN" if value != value else "+Inf" if value > 0 else "-Inf"
     power = int(_scientific(value).partition("e")[2])
     return positional_text(value) if -4 <= power < 6 else _scientific(value)
 
