@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from bayplan.cel.problems import CompileProblem
 from bayplan.cel.source import Source
 from bayplan.cel.values import MAX_DIGITS, Uint
 
@@ -31,16 +32,20 @@ _TOKEN = re.compile(
     (?P<float>\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?)
     |(?P<uint>(?:0x[0-9a-fA-F]+|\d+)[uU])
     |(?P<int>0x[0-9a-fA-F]+|\d+)
-    |(?P<string>[rRbB]{0,2}(?:\"\"\"|'''|"|'))
+    |(?P<string>(?:[rR]|[bB][rR]?)?(?:\"\"\"|'''|"|'))
     |(?P<ident>[_a-zA-Z][_a-zA-Z0-9]*)
     |(?P<op>&&|\|\||==|!=|<=|>=|[-+*/%<>!?:.,()\[\]{}])
     """,
-    re.VERBOSE,
+    re.VERBOSE | re.ASCII,
 )
-_SIMPLE = {
-    "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
-    "\\": "\\", "'": "'", '"': '"', "`": "`", "?": "?",
-}  # fmt: skip
+_ESCAPE = re.compile(
+    r"""\\(?:(?P<simple>[abfnrtv"'\\?`])|[xX](?P<byte>[0-9a-fA-F]{2})|(?P<octal>[0-3][0-7]{2})
+    |u(?P<short>[0-9a-fA-F]{4})|U(?P<long>[0-9a-fA-F]{8}))""",
+    re.VERBOSE | re.ASCII,
+)
+_BEGUN_ESCAPE = re.compile(r"\\(?:[xX][0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7}|[0-3][0-7]?)?", re.ASCII)
+_CONTROL = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_MAX_CODE, _SURROGATES = 0x10FFFF, range(0xD800, 0xE000)
 INT64 = 1 << 63
 
 
@@ -59,7 +64,7 @@ def tokens_of(source: Source) -> list[Token]:
             return found
         match = _TOKEN.match(text, at)
         if match is None:
-            raise source.problem(at, f"Syntax error: token recognition error at: '{text[at]}'")
+            raise _unrecognized(source, at, at + 1 if text[at] in "&|=" else at)
         kind, written = str(match.lastgroup), match.group()
         if kind == "string":
             token = _text_token(source, at, written)
@@ -94,41 +99,48 @@ def _text_token(source: Source, at: int, opening: str) -> Token:
     text = source.text
     prefix = opening.rstrip("\"'").lower()
     quotes = opening[len(prefix) :]
-    place, parts = at + len(opening), list[str]()
+    place, data = at + len(opening), bytearray()
     while not text.startswith(quotes, place):
         if place >= len(text) or (len(quotes) == 1 and text[place] in "\r\n"):
-            raise source.problem(at, f"Syntax error: token recognition error at: '{text[at:place]}'")
+            raise _unrecognized(source, at, place)
         if text[place] == "\\" and "r" not in prefix:
-            piece, place = _escape(source, at, place, bytes_="b" in prefix)
-            parts.append(piece)
+            piece, place = _escape(source, at, place, is_bytes="b" in prefix)
+            data += piece
+        elif text.startswith("\r", place):  # Line ends are normalized.
+            data += b"\n"
+            place += 2 if text.startswith("\r\n", place) else 1
         else:
-            parts.append(text[place])
+            data += text[place].encode("utf-8", "replace")
             place += 1
     end = place + len(quotes)
-    value = "".join(parts)
     if "b" in prefix:
-        data = b"".join(bytes([ord(char) - 0xF0000]) if ord(char) >= 0xF0000 else char.encode() for char in value)
-        return Token("bytes", text[at:end], at, data)
-    return Token("string", text[at:end], at, value)
+        return Token("bytes", text[at:end], at, bytes(data))
+    return Token("string", text[at:end], at, data.decode())
 
 
-def _escape(source: Source, at: int, place: int, *, bytes_: bool) -> tuple[str, int]:
-    """Return the character of an escape sequence, and the position after it.
+def _escape(source: Source, at: int, place: int, *, is_bytes: bool) -> tuple[bytes, int]:
+    """Return the bytes of an escape sequence, and the position after it.
 
-    Bytes are represented as private-use characters.
+    Raises:
+        CompileProblem: the sequence is invalid, or not allowed in bytes.
     """
-    text = source.text
-    code = text[place + 1 : place + 2]
-    if code in _SIMPLE and code:
-        return _SIMPLE[code], place + 2
-    for letters, digits, base in (("xX", 2, 16), ("u", 4, 16), ("U", 8, 16), ("0123", 3, 8)):
-        if code and code in letters:
-            start = place + 1 if base == 8 else place + 2
-            written = text[start : start + digits]
-            try:
-                number = int(written, base)
-                if len(written) == digits and number <= 0x10FFFF:
-                    return chr(number + 0xF0000 if bytes_ and letters not in ("u", "U") else number), start + digits
-            except ValueError:
-                pass
-    raise source.problem(at, f"Syntax error: token recognition error at: '{text[at : place + 2]}'")
+    match = _ESCAPE.match(source.text, place)
+    if match is None:
+        begun = _BEGUN_ESCAPE.match(source.text, place)
+        raise _unrecognized(source, at, begun.end() if begun is not None else place)
+    kind, digits = str(match.lastgroup), match[str(match.lastgroup)]
+    if kind == "simple":
+        return _CONTROL.get(digits, digits).encode(), match.end()
+    number = int(digits, 8 if kind == "octal" else 16)
+    if is_bytes:
+        if kind in ("short", "long"):
+            raise source.problem(at, "unable to unescape string")
+        return bytes([number]), match.end()
+    if number > _MAX_CODE or number in _SURROGATES:
+        raise source.problem(at, "invalid unicode code point")
+    return chr(number).encode(), match.end()
+
+
+def _unrecognized(source: Source, at: int, place: int) -> CompileProblem:
+    """Return the exception for a token that the character at a position does not continue."""
+    return source.problem(at, f"Syntax error: token recognition error at: '{source.text[at : place + 1]}'")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -64,7 +65,8 @@ class Parser:
         node = self._conditional()
         token = self._token
         if token.kind != "end":
-            raise self._problem(token, f"extraneous input '{token.text}' expecting <EOF>")
+            kind = "extraneous" if self._tokens[self._place + 1].kind == "end" else "mismatched"
+            raise self._problem(token, f"{kind} input '{token.text}' expecting <EOF>")
         return node
 
     # Tokens.
@@ -191,11 +193,16 @@ class Parser:
     def _negative(self, sign: Token) -> Node:
         token = self._next()
         if isinstance(token.value, float):
-            return Literal(-token.value, sign.at)
+            return self._double(-token.value, sign.at)
         assert isinstance(token.value, int)
         if token.value > INT64:
             raise self._source.problem(sign.at, "invalid int literal")
         return Literal(-token.value, sign.at)
+
+    def _double(self, value: float, at: int) -> Node:
+        if math.isinf(value):
+            raise self._source.problem(at, "invalid double literal")
+        return Literal(value, at)
 
     def _member(self) -> Node:
         return self._postfix(self._primary())
@@ -249,7 +256,9 @@ class Parser:
             if token.value >= INT64:
                 raise self._source.problem(token.at, "invalid int literal")
             return Literal(token.value, token.at)
-        if token.kind in ("uint", "float", "string", "bytes"):
+        if isinstance(token.value, float):
+            return self._double(token.value, token.at)
+        if token.kind in ("uint", "string", "bytes"):
             return Literal(token.value, token.at)
         if token.kind == "ident":
             return self._name(token)
