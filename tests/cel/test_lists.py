@@ -28,6 +28,11 @@ def value_of(text: str) -> object:
         pytest.param("[[[1]], [[2, 3]]].flatten(2)", [1, 2, 3], id="flatten twice"),
         pytest.param("[[1]].flatten(0)", [[1]], id="flatten nothing"),
         pytest.param("[1, 2, 3].existsOne(i, v, i + v == 3)", True, id="existsOne of index and value"),
+        pytest.param("[dyn(1), dyn('a'), dyn(2)].max()", 2, id="elements without an order are skipped"),
+        pytest.param("[dyn(true), dyn(2)].max()", True, id="booleans are not numbers"),
+        pytest.param("[dyn(1), dyn('a'), dyn(0)].isSorted()", True, id="only adjacent elements are compared"),
+        pytest.param("[1, 2].transformMapEntry(i, v, {v: i}) == {1: 0, 2: 1}", True, id="transformMapEntry"),
+        pytest.param("{'a': 1}.transformMapEntry(k, v, v == 0, {v: k}) == {}", True, id="transformMapEntry of some"),
         pytest.param("dyn(9223372036854775807) < 9223372036854775808.0", False, id="an integer is rounded to a double"),
         pytest.param("type(optional.none()) == optional_type", True, id="the type of optional values"),
     ],
@@ -53,6 +58,27 @@ def test_list_functions_return_the_values_of_kubernetes(text: str, want: object)
             f"[[1]].flatten({-(2**62)}) == [1] || lists.range(1000001).size() > 0",
             "actual cost limit exceeded",
             id="a negative depth does not lift the limit",
+        ),
+        pytest.param("dyn('ab').reverse()", r"no such overload: reverse\(string\)", id="a text is not a list"),
+        pytest.param("dyn('ab').first()", r"no such overload: first\(string\)", id="a text has no first element"),
+        pytest.param("[dyn([1])].max()", r"no such overload: max\(list\)", id="the maximum of lists"),
+        pytest.param("[dyn(1)].join()", r"no such overload: join\(list\)", id="join of numbers"),
+        pytest.param("[1].all(i, i, true)", "duplicate variable name: i", id="one name for two variables"),
+        pytest.param(
+            "[1, 2].transformMapEntry(i, v, {1: v})", "insert failed: key 1 already exists", id="an entry twice"
+        ),
+        pytest.param(
+            "[1].transformMapEntry(i, v, dyn(v))", r"no such overload: cel.@mapInsert\(map, int\)", id="not a map"
+        ),
+        pytest.param(
+            "[1].transformMapEntry(i, v, v)",
+            r"no matching overload for 'cel.@mapInsert' applied to '\(map\(dyn, dyn\), int\)'",
+            id="certainly not a map",
+        ),
+        pytest.param(
+            "[1].transformMap(i, v, 1, v)",
+            r"'\(int, map\(int, int\), map\(int, int\)\)'",
+            id="the condition of transformMap",
         ),
         pytest.param("{}.sortBy(e, e)", "sortBy can only be applied to a list", id="sortBy of a map"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bayplan.base.go_regexp import RegexpError, compile_regexp
+from bayplan.cel import library
 from bayplan.cel.declarations import FUNCTIONS, TYPE_NAMES, Overload
 from bayplan.cel.library_formats import clause_problem, clauses_of
 from bayplan.cel.problems import RunProblem
@@ -22,7 +23,6 @@ from bayplan.cel.syntax import (
     Select,
     qualified_name,
 )
-from bayplan.cel.times import parse_duration, parse_timestamp
 from bayplan.cel.types import (
     BOOL,
     BYTES,
@@ -297,9 +297,9 @@ class Checker:
 
     def _check_time(self, function: str, node: Node) -> None:
         """Report a constant that is not a valid timestamp or duration."""
-        if isinstance(node, Literal) and isinstance(node.value, str):
+        if isinstance(node, Literal) and type(node.value) in (str, int):
             try:
-                (parse_timestamp if function == "timestamp" else parse_duration)(node.value)
+                library.call(function, [node.value])
             except RunProblem:
                 self._refuse(node.at, f"invalid {function} argument")
 
@@ -391,24 +391,38 @@ class Checker:
         self._scopes.append(dict(zip(node.variables, kinds, strict=True)))
         condition = self._check(node.condition) if node.condition is not None else None
         transform = self._check(node.transform) if node.transform is not None else None
+        self._scopes.pop()
+        result = self._fold_result(node, kinds, transform)
         if condition is not None and node.condition is not None and not self._unifier.assignable([condition], [BOOL]):
             at = node.condition.at if node.kind in ("all", "exists") else node.at
-            element = kinds[0] if transform is None else transform
-            self._refuse(at, self._wrong_condition(node, condition, self._unifier.resolve(element)))
-        self._scopes.pop()
+            self._refuse(at, self._wrong_condition(node, condition, result))
+        return result
+
+    def _fold_result(self, node: Fold, kinds: list[CelType], transform: CelType | None) -> CelType:
         if node.kind == "filter":
             return list_of(self._unifier.resolve(kinds[0]))
         if transform is None:
             return BOOL
         if node.kind == "transformMap":
             return map_of(kinds[0], transform)
+        if node.kind == "transformMapEntry":
+            return self._entry_map(node, transform)
         return list_of(self._unifier.resolve(transform))
 
-    def _wrong_condition(self, node: Fold, condition: CelType, element: CelType) -> str:
+    def _entry_map(self, node: Fold, transform: CelType) -> CelType:
+        """Return the type of the map that ``transformMapEntry`` builds from maps of one type."""
+        wanted = map_of(self._unifier.fresh(), self._unifier.fresh())
+        if not self._unifier.assignable([transform], [wanted]):
+            shown = self._unifier.resolve(transform)
+            text = f"found no matching overload for 'cel.@mapInsert' applied to '(map(dyn, dyn), {shown})'"
+            return self._refuse(node.at, text)
+        return self._unifier.resolve(wanted)
+
+    def _wrong_condition(self, node: Fold, condition: CelType, kind: CelType) -> str:
         shown = self._unifier.resolve(condition)
         if node.kind in ("all", "exists"):
             return f"expected type 'bool' but found '{shown}'"
-        result = "int" if node.kind == "exists_one" else f"list({element})"
+        result = INT if node.kind == "exists_one" else kind
         return f"found no matching overload for '_?_:_' applied to '({shown}, {result}, {result})'"
 
     def _variables(self, node: Fold, over: CelType) -> list[CelType]:

@@ -250,6 +250,8 @@ TYPE_NAMES: Mapping[str, CelType] = {
     "map": map_of(DYN, DYN),
     "null_type": CelType("null", "null_type"),
     "optional_type": optional_of(DYN),
+    "net.CIDR": CIDR,
+    "net.IP": IP,
     "string": STRING,
     "type": type_of(DYN),
     "uint": UINT,

@@ -64,6 +64,7 @@ from bayplan.cel.types import (
     unwrap_optional,
 )
 
+_MAPS = ("transformMap", "transformMapEntry")
 _CHECK_COST = 350_000
 _NAMED_FORMAT_PATTERN, _NAMED_FORMAT_SIZE = 128, 64
 
@@ -243,7 +244,7 @@ class _Estimator:
             if node.kind == "filter":
                 item = self._size(Ident(node.variables[0], node.at))
         count = self._size(node.range)
-        start, end = (LIST_COST, 1) if node.kind not in ("all", "exists", "exists_one", "transformMap") else (0, 1)
+        start, end = (LIST_COST, 1) if node.kind not in ("all", "exists", "exists_one", *_MAPS) else (0, 1)
         match node.kind:
             case "all" | "exists":
                 step = plus(condition, 3 if node.kind == "all" else 4)
@@ -251,7 +252,7 @@ class _Estimator:
                 step, end = plus(condition, 2), 2
             case "filter":
                 step = plus(condition, LIST_COST + 3)
-            case "transformMap":
+            case "transformMap" | "transformMapEntry":
                 start, step = MAP_COST, plus(condition, transform, 3)
             case _:
                 step = plus(condition, transform, LIST_COST + 2)
@@ -259,7 +260,7 @@ class _Estimator:
             self._sizes[id(node)] = Size(1, 1)
         else:
             self._sizes[id(node)] = count
-            if item is not None and node.kind != "transformMap":
+            if item is not None and node.kind not in _MAPS:
                 self._entries[id(node)] = Entries(True, Size(0, 1), Size(0, item.most))
         return plus(over, start, times(count.most, step), end)
 

@@ -380,14 +380,27 @@ def _fold(node: Fold) -> Code:
                 if not holds:
                     continue
             value = transform(inner) if transform is not None else values[-1 if kind != "filter" else 0]
-            found.append(value)
             if kind == "transformMap":
                 mapped[key_of(values[0])] = (values[0], value)
+            elif kind == "transformMapEntry":
+                _insert(mapped, value)
+            else:
+                found.append(value)
         if kind == "exists_one":
             return len(found) == 1
-        return CelMap(mapped) if kind == "transformMap" else found
+        return CelMap(mapped) if kind in ("transformMap", "transformMapEntry") else found
 
     return fold
+
+
+def _insert(mapped: dict[object, tuple[object, object]], value: object) -> None:
+    """Add the entries of a map, whose keys must be new."""
+    if not isinstance(value, CelMap):
+        raise RunProblem(f"no such overload: cel.@mapInsert(map, {type_name(value)})")
+    for key, (shown_key, item) in value.entries.items():
+        if key in mapped:
+            raise RunProblem(f"insert failed: key {shown(shown_key)} already exists")
+        mapped[key] = (shown_key, item)
 
 
 def _rounds(frame: Frame, over: object, names: tuple[str, ...]) -> Iterator[tuple[Frame, tuple[object, ...]]]:

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
+from bayplan.base.go_text.floats import parse_float
 from bayplan.cel import library_authorization, library_formats, library_lists, library_network, library_text, times
 from bayplan.cel.meter import spend_copy
 from bayplan.cel.problems import RunProblem
@@ -27,7 +28,6 @@ from bayplan.cel.values import (
     Version,
     checked_int,
     checked_uint,
-    compare,
     contains,
     equal,
     key_of,
@@ -149,7 +149,7 @@ def _modulo(left: object, right: object) -> object:
     def whole(a: int, b: int) -> int:
         if b == 0:
             raise RunProblem("modulus by zero")
-        return int(math.fmod(a, b)) if abs(a) < 1 << 53 and abs(b) < 1 << 53 else a - b * _truncated(a, b)
+        return a - b * checked_int(_truncated(a, b)) if a < 0 or b < 0 else a % b
 
     def real(a: float, b: float) -> float:
         raise NoOverload
@@ -177,15 +177,12 @@ def _not(value: object) -> bool:
 
 def _compare(holds: Callable[[int], bool]) -> Function:
     def compared(left: object, right: object) -> bool:
-        if isinstance(left, bool) or isinstance(right, bool):
-            _kind(left, bool)
-            _kind(right, bool)
-        elif isinstance(left, int | float) and isinstance(right, int | float):
-            if math.isnan(left) or math.isnan(right):
-                raise RunProblem("NaN values cannot be ordered")
-        elif not (isinstance(left, str | bytes | times.Timestamp | times.Duration) and type(left) is type(right)):
-            raise NoOverload
-        return holds(compare(left, right))
+        found = library_text.order(left, right)
+        if found is not None:
+            return holds(found)
+        if left != left or right != right:
+            raise RunProblem("NaN values cannot be ordered")
+        raise NoOverload
 
     return compared
 
@@ -241,12 +238,10 @@ def _to_uint(value: object) -> object:
 def _to_double(value: object) -> object:
     _kind(value, int, float, str)
     if isinstance(value, str):
-        try:
-            if "_" not in value and value == value.strip():
-                return float(value)
-        except ValueError:
-            pass
-        raise _no_conversion(value, "double")
+        found = parse_float(value)
+        if found is None:
+            raise _no_conversion(value, "double")
+        return found
     return float(value)  # type: ignore[arg-type]
 
 
@@ -258,9 +253,9 @@ def _to_bool(value: object) -> object:
     _kind(value, bool, str)
     if isinstance(value, bool):
         return value
-    if value in ("true", "True", "TRUE", "t", "1"):
+    if value in ("true", "True", "TRUE", "t", "T", "1"):
         return True
-    if value in ("false", "False", "FALSE", "f", "0"):
+    if value in ("false", "False", "FALSE", "f", "F", "0"):
         return False
     raise _no_conversion(value, "bool")
 
@@ -296,7 +291,10 @@ def _to_duration(value: object) -> object:
     if isinstance(value, times.Duration):
         return value
     _kind(value, int, str)
-    return times.parse_duration(value) if isinstance(value, str) else times.checked_duration(int(value))  # type: ignore[call-overload]
+    if isinstance(value, str):
+        return times.parse_duration(value)
+    # The overload for integers exists, but fails.
+    raise _no_conversion(value, "google.protobuf.Duration")
 
 
 def _escape_key(key: object) -> str:
@@ -404,7 +402,28 @@ def _of_non_zero(value: object) -> Optional:
     zero = value is None or value in (False, 0, 0.0, "", b"") or value == []
     if isinstance(value, CelMap):
         zero = not value.entries
+    elif isinstance(value, times.Timestamp | times.Duration):
+        zero = value in (times.ZERO_TIME, times.Duration(0))
     return NONE if zero else Optional(value, True)
+
+
+def _end(items: object, place: int) -> Optional:
+    _kind(items, list)
+    assert isinstance(items, list)
+    return Optional(items[place], True) if items else NONE
+
+
+def _sum(items: object) -> object:
+    spend_copy(items)
+    _kind(items, list)
+    assert isinstance(items, list)
+    if not items:
+        return 0
+    _kind(items[0], int, float, times.Duration)
+    total = items[0]
+    for item in items[1:]:
+        total = _add(total, item)
+    return total
 
 
 def _includes(target: object, item: object) -> bool:
@@ -479,7 +498,8 @@ FUNCTIONS: Mapping[str, Function] = {
     "value": _value,
     "hasValue": lambda value: _optional(value).present,
     "includes": _includes,
-    "first": lambda items: Optional(items[0], True) if items else NONE,
-    "last": lambda items: Optional(items[-1], True) if items else NONE,
+    "first": lambda items: _end(items, 0),
+    "last": lambda items: _end(items, -1),
+    "sum": _sum,
 }
 """Functions by name, except those with lazy arguments (``or``, ``orValue``), which the evaluator implements."""

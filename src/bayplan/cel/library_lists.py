@@ -23,6 +23,17 @@ _CREATION_COST, _CALL_COST = 10, 1
 _STRING_FACTOR = 0.1
 
 
+def _on_list(function: Callable[..., object]) -> Callable[..., object]:
+    """Return a function that refuses receivers that are not lists."""
+
+    def call(items: object, *args: object) -> object:
+        if not isinstance(items, list):
+            raise TypeError  # `library.call` converts this to an error message.
+        return function(items, *args)
+
+    return call
+
+
 def _slice(items: list[object], start: int, end: int) -> list[object]:
     if start < 0 or end < 0:
         raise RunProblem(f"cannot slice({start}, {end}), negative indexes not supported")
@@ -48,9 +59,7 @@ def _range(count: int) -> list[object]:
     return [*range(length)]
 
 
-def _flatten(items: object, depth: int = 1) -> list[object]:
-    if not isinstance(items, list):
-        raise TypeError  # `library.call` converts this to an error message.
+def _flatten(items: list[object], depth: int = 1) -> list[object]:
     if depth < 0:
         raise RunProblem("level must be non-negative")
     spend_copy(items)
@@ -93,13 +102,13 @@ def _reverse(items: list[object]) -> list[object]:
 
 
 FUNCTIONS: Mapping[str, Callable[..., object]] = {
-    "distinct": _distinct,
-    "flatten": _flatten,
+    "distinct": _on_list(_distinct),
+    "flatten": _on_list(_flatten),
     "lists.range": _range,
-    "reverse": _reverse,
-    "slice": _slice,
-    "sort": _sort,
-    SORT_BY: _sort_by,
+    "reverse": _on_list(_reverse),
+    "slice": _on_list(_slice),
+    "sort": _on_list(_sort),
+    SORT_BY: _on_list(_sort_by),
 }
 
 

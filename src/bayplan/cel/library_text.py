@@ -8,7 +8,9 @@ from itertools import pairwise
 from bayplan.base.go_regexp import COMPILE_STEPS, Regexp, RegexpError, compile_regexp
 from bayplan.cel.meter import LETTERS_PER_WORK, spend_copy, spend_work
 from bayplan.cel.problems import RunProblem
-from bayplan.cel.values import checked_int, equal, shown
+from bayplan.cel.times import Duration, Timestamp
+from bayplan.cel.values import compare, equal, shown
+from bayplan.objects.quantity import SPACES
 
 SEARCHED_PER_WORK = 1_000
 """Number of bytes that a search without match reads in the time that one unit of work stands for."""
@@ -140,38 +142,59 @@ def normalized_version(text: str) -> str:
     return ".".join(parts + ["0"] * (3 - len(parts)))
 
 
+def _list(value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise TypeError
+    return value
+
+
+_ORDERED = (bool, int, float, str, bytes, Timestamp, Duration)
+
+
+def order(left: object, right: object) -> int | None:
+    """Return -1, 0 or 1; None if the values can't be ordered, such as NaN and values of different types."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        comparable = isinstance(left, bool) and isinstance(right, bool)
+    elif isinstance(left, int | float) and isinstance(right, int | float):
+        comparable = left == left and right == right
+    else:
+        comparable = isinstance(left, _ORDERED) and type(left) is type(right)
+    return compare(left, right) if comparable else None
+
+
+def _ordered(items: object) -> list[object]:
+    """Return a list whose first element has an order, which decides whether there is an overload."""
+    found = _list(items)
+    if found and not isinstance(found[0], _ORDERED):
+        raise TypeError
+    return found
+
+
 def _extreme(name: str, sign: int) -> Callable[[list[object]], object]:
     def find(items: list[object]) -> object:
-        if not items:
+        if not _ordered(items):
             raise RunProblem(f"{name} called on empty list")
         best = items[0]
         for item in items[1:]:
-            if item > best if sign > 0 else item < best:  # type: ignore[operator]
+            if order(item, best) == sign:
                 best = item
         return best
 
     return find
 
 
-def _sum(items: list[object]) -> object:
-    if any(isinstance(item, bool | str) for item in items):
-        raise TypeError
-    total: object = sum(items)  # type: ignore[arg-type]
-    return total if isinstance(total, float) else checked_int(int(total))  # type: ignore[call-overload]
-
-
 def _contains_all(left: list[object], right: list[object]) -> bool:
-    spend_work(len(left) * len(right))
+    spend_work(len(_list(left)) * len(_list(right)))
     return all(any(equal(item, other) for other in left) for item in right)
 
 
 def _intersects(left: list[object], right: list[object]) -> bool:
-    spend_work(len(left) * len(right))
+    spend_work(len(_list(left)) * len(_list(right)))
     return any(equal(item, other) for item in left for other in right)
 
 
 def _join(items: list[object], separator: str = "") -> str:
-    if items:
+    if _list(items):
         _text(items[0])  # The first element decides whether there is an overload.
     for item in items:
         if not isinstance(item, str):
@@ -206,10 +229,9 @@ _FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "replace": _replace,
     "split": _split,
     "substring": _substring,
-    "trim": lambda text: _text(text).strip(),
+    "trim": lambda text: _text(text).strip(SPACES),
     "join": _join,
-    "isSorted": lambda items: all(not right < left for left, right in pairwise(items)),
-    "sum": _sum,
+    "isSorted": lambda items: all(order(left, right) != 1 for left, right in pairwise(_ordered(items))),
     "min": _extreme("min", -1),
     "max": _extreme("max", 1),
     "sets.contains": _contains_all,

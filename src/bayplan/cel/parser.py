@@ -346,15 +346,13 @@ class Parser:
         elif name in ("exists_one", "filter") and len(args) == 3:
             return Call(name, target, args, at)
         if name in ("all", "exists", "exists_one", "filter") and len(args) in (2, 3):
-            variables = tuple(self._variable(arg) for arg in args[:-1])
-            return Fold(name, target, variables, args[-1], None, at)
+            return Fold(name, target, self._variables(args[:-1]), args[-1], None, at)
         if name == "map" and len(args) in (2, 3):
             condition = args[1] if len(args) == 3 else None
             return Fold("map", target, (self._variable(args[0]),), condition, args[-1], at)
-        if name in ("transformList", "transformMap") and len(args) in (3, 4):
-            variables = (self._variable(args[0]), self._variable(args[1]))
+        if name in ("transformList", "transformMap", "transformMapEntry") and len(args) in (3, 4):
             condition = args[2] if len(args) == 4 else None
-            return Fold(name, target, variables, condition, args[-1], at)
+            return Fold(name, target, self._variables(args[:2]), condition, args[-1], at)
         if name == "sortBy" and len(args) == 2:
             return self._sort_by(target, args, at)
         if name in ("optMap", "optFlatMap") and len(args) == 2:
@@ -372,6 +370,12 @@ class Parser:
         items = Ident(_SORTED, at)
         keys = Fold("map", items, (self._variable(args[0]),), None, args[1], at)
         return Bind("bind", _SORTED, target, Call(SORT_BY, items, (keys,), at), at)
+
+    def _variables(self, nodes: tuple[Node, ...]) -> tuple[str, ...]:
+        names = tuple(map(self._variable, nodes))
+        if len(names) == 2 and names[0] == names[1]:
+            raise self._source.problem(_start(nodes[1]), f"duplicate variable name: {names[0]}")
+        return names
 
     def _variable(self, node: Node) -> str:
         if not isinstance(node, Ident):

@@ -68,7 +68,8 @@ class Fold(msgspec.Struct, frozen=True):
     """A macro over the elements of a list or map.
 
     Attributes:
-        kind: ``all``, ``exists``, ``exists_one``, ``filter``, ``map``, ``transformList`` or ``transformMap``.
+        kind: ``all``, ``exists``, ``exists_one``, ``filter``, ``map``, ``transformList``, ``transformMap`` or
+            ``transformMapEntry``.
         range: the list or map.
         variables: one name, or two for the index or key and the value.
         condition: the condition for each element; None for none.

@@ -66,6 +66,10 @@ class Duration(msgspec.Struct, frozen=True, order=True):
     ns: int
 
 
+ZERO_TIME = Timestamp(_MIN_NS)
+"""Go's zero time, the start of the year 1."""
+
+
 def parse_timestamp(text: str) -> Timestamp:
     """Return the timestamp in an RFC 3339 text.
 

@@ -363,7 +363,8 @@ def _without_factors(number: int, factor: int) -> tuple[int, int]:
 
 # --- everyday functions -----------------------------------------------------------------------------------------------
 
-_SPACES = "".join(chr(code) for code in range(0x3001) if chr(code).isspace() and not 0x1C <= code <= 0x1F)
+SPACES = "".join(chr(code) for code in range(0x3001) if chr(code).isspace() and not 0x1C <= code <= 0x1F)
+"""The characters that Go's `strings.TrimSpace` removes."""
 
 
 @lru_cache(maxsize=65536)
@@ -374,7 +375,7 @@ def parse_quantity(quantity: QuantityLike) -> Quantity:
         InputError: the value is not a quantity.
     """
     if isinstance(quantity, str):
-        return Quantity.parse(quantity.strip(_SPACES))
+        return Quantity.parse(quantity.strip(SPACES))
     return Quantity.parse(number_text(quantity))
 
 
