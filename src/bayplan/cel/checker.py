@@ -61,7 +61,6 @@ class Checker:
             objects; "" for none.
 
     Attributes:
-        overloads: the overloads that fit the arguments of a call, by `id` of its node.
         references: the variables that the expression uses.
     """
 
@@ -83,7 +82,6 @@ class Checker:
         self._bad_at = 0
         self._formats: list[tuple[str, ListNode, int]] = []
         self._kinds: dict[int, CelType] = {}
-        self.overloads: dict[int, list[Overload]] = {}
         self.references: set[str] = set()
 
     def check(self, node: Node) -> CelType:
@@ -307,6 +305,7 @@ class Checker:
         self, node: Call, name: str, overloads: list[Overload], args: list[CelType], *, member: bool
     ) -> CelType:
         result: CelType | None = None
+        node.overloads.clear()
         for overload in overloads:
             if overload.member is not member:
                 continue
@@ -314,7 +313,7 @@ class Checker:
             if not self._unifier.assignable(args, wanted):
                 continue
             gives = self._unifier.resolve(gives)
-            self.overloads.setdefault(id(node), []).append(overload)
+            node.overloads.append(overload)
             if result is None:
                 result = gives
             elif not is_dyn(result) and gives != result:

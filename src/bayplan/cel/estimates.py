@@ -296,7 +296,7 @@ class _Estimator:
                 name, target = f"{prefix}.{name}", None
         before = self.cost(target) if target is not None else 0
         cost, size = 0, None
-        for overload in self._checker.overloads.get(id(node), []):
+        for overload in node.overloads:
             found = self._function(node, name, target, overload.args)
             cost = max(cost, found.cost)
             if found.size is not None:

@@ -413,16 +413,23 @@ def _end(items: object, place: int) -> Optional:
     return Optional(items[place], True) if items else NONE
 
 
+ZEROS: Mapping[str, object] = {type_name(zero): zero for zero in (0, Uint(0), 0.0, times.Duration(0))}
+"""By the name of a type whose values can be summed: the sum of no values."""
+
+
 def _sum(items: object) -> object:
+    """Return the sum of a list. The evaluator, which knows the type of the elements, sums empty lists."""
     spend_copy(items)
     _kind(items, list)
     assert isinstance(items, list)
-    if not items:
-        return 0
-    _kind(items[0], int, float, times.Duration)
-    total = items[0]
-    for item in items[1:]:
-        total = _add(total, item)
+    total = ZEROS.get(type_name(items[0]))
+    if total is None:
+        raise NoOverload
+    try:
+        for item in items:
+            total = _add(total, item)
+    except NoOverload:
+        raise RunProblem("no such overload") from None
     return total
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
+
+if TYPE_CHECKING:
+    from bayplan.cel.declarations import Overload
 
 
 class Literal(msgspec.Struct, frozen=True):
@@ -33,12 +36,21 @@ class Select(msgspec.Struct, frozen=True):
 
 
 class Call(msgspec.Struct, frozen=True):
-    """A call of a function or operator. `target` is the receiver of a member function, else None."""
+    """A call of a function or operator.
+
+    Attributes:
+        function: the name.
+        target: the receiver of a member function, else None.
+        args: the arguments.
+        at: the position in the source text.
+        overloads: the overloads that fit the types of the arguments. The checker adds them.
+    """
 
     function: str
     target: Node | None
     args: tuple[Node, ...]
     at: int
+    overloads: list[Overload] = msgspec.field(default_factory=list)
 
 
 class ListNode(msgspec.Struct, frozen=True):
