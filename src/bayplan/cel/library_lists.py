@@ -15,7 +15,7 @@ from bayplan.cel.values import CelMap, Optional, TypeValue, compare, equal, type
 
 SORT_BY = "@sortByAssociatedKeys"
 MAX_RANGE = 1_000_000
-MAX_DEPTH = 200
+MAX_DEPTH = 250
 """Maximum nesting depth for `flatten`. cel-go allows more, but the parser limits how deeply an expression can nest
 lists.
 """

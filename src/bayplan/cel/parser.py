@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from bayplan.cel.lexer import INT64, Token, tokens_of
 from bayplan.cel.library_lists import SORT_BY
@@ -31,7 +30,8 @@ RESERVED = frozenset(
     )
 )
 RELATIONS = ("<", "<=", ">=", ">", "==", "!=", "in")
-MAX_DEPTH = 200
+MAX_DEPTH = 250
+TOO_DEEP = "max recursion depth exceeded"
 EXPECTED = (
     "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
 )
@@ -52,7 +52,7 @@ class Parser:
         self._source = Source(text)
         self._tokens = tokens_of(self._source)
         self._place = 0
-        self._depths = {"condition": 0, "relation": 0, "sum": 0, "member": 0}
+        self._depths = {"expression": 0, "relation": 0, "sum": 0, "member": 0}
         # The position after an opening bracket, where "?" is also allowed.
         self._index_at = -1
 
@@ -67,6 +67,7 @@ class Parser:
         if token.kind != "end":
             kind = "extraneous" if self._tokens[self._place + 1].kind == "end" else "mismatched"
             raise self._problem(token, f"{kind} input '{token.text}' expecting <EOF>")
+        self._check_depth(node)
         return node
 
     # Tokens.
@@ -98,34 +99,52 @@ class Parser:
 
     # Operators, from the lowest to the highest precedence.
 
-    @contextmanager
-    def _rule(self, name: str) -> Iterator[Callable[[], None]]:
-        """Enter a rule of the grammar, and yield the function that enters it once more.
-
-        As in cel-go, each operator of a chain counts as one level of nesting.
+    def _enter(self, rule: str) -> None:
+        """Enter a rule of the grammar.
 
         Raises:
             CompileProblem: rules of this type are nested too deeply.
         """
-        depths, before = self._depths, self._depths[name]
+        self._depths[rule] += 1
+        if self._depths[rule] > MAX_DEPTH:
+            raise self._source.unplaced(f"expression recursion limit exceeded: {MAX_DEPTH}")
 
-        def enter() -> None:
-            depths[name] += 1
-            if depths[name] > MAX_DEPTH:
-                raise self._source.problem(self._token.at, f"expression recursion limit exceeded: {MAX_DEPTH}")
+    def _leave(self, rule: str, operators: int = 0) -> None:
+        """Leave a rule after a chain of operators. As in cel-go, which counts them as left, though they were not entered."""
+        self._depths[rule] = max(0, self._depths[rule] - 1 - operators)
 
-        enter()
-        yield enter
-        depths[name] = before
+    def _longer(self, operators: int) -> int:
+        """Return the length of a chain with one more operator, each of which is nested in the next one.
+
+        Raises:
+            CompileProblem: there are too many.
+        """
+        if operators == MAX_DEPTH:
+            raise self._source.unplaced(TOO_DEEP)
+        return operators + 1
+
+    def _check_depth(self, root: Node) -> None:
+        """Check the depth of the tree, of which cel-go counts only some nodes.
+
+        Raises:
+            CompileProblem: the tree is too deep.
+        """
+        left = [(root, counts(root))]
+        while left:
+            node, depth = left.pop()
+            if depth > MAX_DEPTH:
+                raise self._source.unplaced(TOO_DEEP)
+            left.extend((part, depth + counts(part)) for part in parts_of(node))
 
     def _conditional(self) -> Node:
-        with self._rule("condition"):
-            node = self._any("||", lambda: self._any("&&", self._relation))
-            if self._is("?"):
-                at = self._next().at
-                then = self._any("||", lambda: self._any("&&", self._relation))
-                self._expect(":")
-                node = Call("_?_:_", None, (node, then, self._conditional()), at)
+        self._enter("expression")
+        node = self._any("||", lambda: self._any("&&", self._relation))
+        if self._is("?"):
+            at = self._next().at
+            then = self._any("||", lambda: self._any("&&", self._relation))
+            self._expect(":")
+            node = Call("_?_:_", None, (node, then, self._conditional()), at)
+        self._leave("expression")
         return node
 
     def _any(self, operator: str, operand: Callable[[], Node]) -> Node:
@@ -144,31 +163,41 @@ class Parser:
         return tree(0, len(places) - 1)
 
     def _relation(self) -> Node:
-        with self._rule("relation") as enter:
-            node = self._sum()
-            while self._is(*RELATIONS):
-                enter()
-                token = self._next()
-                name = "@in" if token.text == "in" else f"_{token.text}_"
-                node = Call(name, None, (node, self._sum()), token.at)
+        self._enter("relation")
+        node, count = self._sum(), 0
+        while self._is(*RELATIONS):
+            count = self._longer(count)
+            token = self._next()
+            name = "@in" if token.text == "in" else f"_{token.text}_"
+            self._enter("relation")
+            node = Call(name, None, (node, self._sum()), token.at)
+            self._leave("relation")
+        self._leave("relation", count)
         return node
 
     def _sum(self) -> Node:
-        with self._rule("sum") as enter:
-            node = self._product(enter)
-            while self._is("+", "-"):
-                enter()
-                token = self._next()
-                node = Call(f"_{token.text}_", None, (node, self._product(enter)), token.at)
+        self._enter("sum")
+        node, count = self._product()
+        while self._is("+", "-"):
+            count = self._longer(count)
+            token = self._next()
+            self._enter("sum")
+            right, inner = self._product()
+            self._leave("sum", inner)
+            node = Call(f"_{token.text}_", None, (node, right), token.at)
+        self._leave("sum", count)
         return node
 
-    def _product(self, enter: Callable[[], None]) -> Node:
-        node = self._unary()
+    def _product(self) -> tuple[Node, int]:
+        """Return a product, and its number of operators."""
+        node, count = self._unary(), 0
         while self._is("*", "/", "%"):
-            enter()
+            count = self._longer(count)
             token = self._next()
+            self._enter("sum")
             node = Call(f"_{token.text}_", None, (node, self._unary()), token.at)
-        return node
+            self._leave("sum")
+        return node, count
 
     def _unary(self) -> Node:
         token = self._token
@@ -181,9 +210,9 @@ class Parser:
         following = self._token
         if token.text == "-" and following.kind in ("int", "float") and count % 2:
             # The sign is part of the number, because the smallest integer has no positive counterpart.
-            return self._postfix(self._negative(token))
+            return self._member(token)
         if self._is("-") and self._tokens[self._place + 1].kind in ("int", "float"):
-            node = self._postfix(self._negative(self._next()))
+            node = self._member(self._next())
         else:
             node = self._member()
         if count % 2 == 0:
@@ -204,18 +233,20 @@ class Parser:
             raise self._source.problem(at, "invalid double literal")
         return Literal(value, at)
 
-    def _member(self) -> Node:
-        return self._postfix(self._primary())
-
-    def _postfix(self, node: Node) -> Node:
-        with self._rule("member") as enter:
-            while self._is(".", "["):
-                enter()
-                node = self._part(node, self._next())
+    def _member(self, sign: Token | None = None) -> Node:
+        """Parse a value with its field accesses, indexes and method calls. `sign`: the minus of a number, already read."""
+        self._enter("member")
+        node, count = self._primary() if sign is None else self._negative(sign), 0
+        while True:
             name = qualified_name(node) if self._is("{") else None
-            if name is not None:
-                node = self._postfix(self._message(name, self._next()))
-        return node
+            if self._is(".", "["):
+                count = self._longer(count)
+                node = self._part(node, self._next())
+            elif name is not None:
+                node, count = self._message(name, self._next()), 0
+            else:
+                self._leave("member", count)
+                return node
 
     def _part(self, node: Node, token: Token) -> Node:
         """Parse a field access, an index or a method call on a value."""
@@ -385,3 +416,37 @@ class Parser:
 
 def _start(node: Node) -> int:
     return node.at
+
+
+_NOT_COUNTED = frozenset(("_&&_", "_||_", "!_", "-_"))
+
+
+def counts(node: Node) -> int:
+    """Return 1 for a node that counts for the depth of a tree: an operator between operands, or a member; 0 for others."""
+    if not isinstance(node, Call) or node.target is not None:
+        return int(isinstance(node, Select | Call | Fold | Bind))
+    is_operator = node.function.startswith("_") or node.function == "@in"
+    return int(is_operator and node.function not in _NOT_COUNTED)
+
+
+def parts_of(node: Node) -> tuple[Node, ...]:
+    """Return the nodes that a node consists of, in the source text."""
+    match node:
+        case Select():
+            return (node.operand,)
+        case Call():
+            return node.args if node.target is None else (node.target, *node.args)
+        case ListNode():
+            return node.items
+        case MapNode():
+            return tuple(part for key, value, _ in node.entries for part in (key, value))
+        case MessageNode():
+            return tuple(value for _, value, _, _ in node.entries)
+        case Fold():
+            return tuple(part for part in (node.range, node.condition, node.transform) if part is not None)
+        case Bind(body=Call(args=(Fold() as keys,))) if node.name == _SORTED:
+            return (node.value, *parts_of(keys)[1:])
+        case Bind():
+            return (node.value, node.body)
+        case _:
+            return ()

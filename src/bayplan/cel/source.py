@@ -39,6 +39,10 @@ class Source:
         """Return the exception for one problem."""
         return self.problems([(at, problem)])
 
+    def unplaced(self, problem: str) -> CompileProblem:
+        """Return the exception for a problem of the whole expression."""
+        return CompileProblem(f"compilation failed: ERROR: <input>:-1:0: {problem}")
+
     def problems(self, found: Iterable[tuple[int, str]]) -> CompileProblem:
         """Return the exception for several problems (position and text), sorted by position."""
         shown = [self.message(at, problem) for at, problem in sorted(found, key=lambda entry: entry[0])]
