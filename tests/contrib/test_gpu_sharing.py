@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -309,6 +310,7 @@ def test_typical_pods_are_the_most_common_requests_and_round_trip_as_an_argument
         pytest.param({"typicalPods": "all"}, "typicalPods", id="no list"),
         pytest.param({"typicalPods": [{"gpus": 1}]}, "gpus", id="an unknown field of a pod"),
         pytest.param({"typicalPods": [{"gpuCount": -1}]}, "gpuCount", id="a negative number"),
+        pytest.param({"typicalPods": [{"gpuCount": 0.5}]}, "gpuCount: expected an integer", id="half a GPU"),
         pytest.param({"typical": []}, "typical", id="an unknown argument"),
     ],
 )
@@ -321,3 +323,17 @@ def test_tightest_selects_the_fullest_fitting_gpus_with_the_lowest_indexes() -> 
     assert tightest([1000, 400, 400, 300], GpuRequest(1, 350)) == [1]
     assert tightest([1000, 400, 1000], GpuRequest(2, 1000)) == [0, 2]
     assert tightest([1000, 400], GpuRequest(2, 1000)) is None
+
+
+@pytest.mark.parametrize("seed", ["x", None, 1.7, True])
+def test_random_refuses_seeds_that_are_not_integers(seed: object) -> None:
+    with pytest.raises(ConfigurationError, match="pluginConfig of Random: seed: expected an integer"):
+        make_cluster(Random, gpu_node("n", 8), seed=seed)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("cpuMilli", math.inf), ("count", math.nan), ("count", math.inf), ("gpuMilli", 2**63)]
+)
+def test_typical_pods_refuse_numbers_that_are_not_finite_or_too_large(name: str, value: float) -> None:
+    with pytest.raises(ConfigurationError, match=f"typicalPods: {name}: expected a finite number"):
+        read_typical_pods([{name: value}])

@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from bayplan.base.errors import ConfigurationError
+from bayplan.base.go_arithmetic import MAX_INT64
 from bayplan.contrib.gpu_sharing.policy import check_fields
 from bayplan.contrib.gpu_sharing.requests import GPU_SIZE_MILLI, MAX_GPUS, GpuRequest, gpu_request
 from bayplan.objects.pod import Pod
@@ -90,8 +91,8 @@ def read_typical_pods(argument: object) -> TypicalPods:
     kinds: dict[tuple[int, GpuRequest], float] = {}
     for item in argument:
         fields = check_fields("FGD: typicalPods", item, _FIELDS)
-        cpu_milli, count = _amount(fields, "cpuMilli", 0), _amount(fields, "count", 1)
-        gpus, milli = int(_amount(fields, "gpuCount", 0)), int(_amount(fields, "gpuMilli", GPU_SIZE_MILLI))
+        cpu_milli, count = _whole(fields, "cpuMilli", 0), float(_amount(fields, "count", 1))
+        gpus, milli = _whole(fields, "gpuCount", 0), _whole(fields, "gpuMilli", GPU_SIZE_MILLI)
         models = fields.get("gpuModels", ())
         if not isinstance(models, Sequence) or isinstance(models, str):
             raise ConfigurationError(where, got=repr(models), wanted="a list of GPU models")
@@ -102,7 +103,7 @@ def read_typical_pods(argument: object) -> TypicalPods:
                 wanted=f"gpuCount up to {MAX_GPUS} and gpuMilli up to {GPU_SIZE_MILLI}",
             )
         request = GpuRequest(gpus, milli, tuple(map(str, models))) if gpus and milli else GpuRequest()
-        key = (int(cpu_milli), request)
+        key = (cpu_milli, request)
         kinds[key] = kinds.get(key, 0.0) + count
     if not sum(kinds.values()):
         raise ConfigurationError(where, got="0 for all kinds of pods", wanted="a count above 0")
@@ -111,11 +112,17 @@ def read_typical_pods(argument: object) -> TypicalPods:
 
 def _amount(fields: Mapping[str, object], name: str, default: float) -> float:
     number = fields.get(name, default)
-    if isinstance(number, bool) or not isinstance(number, int | float) or number < 0:
-        raise ConfigurationError(
-            f"pluginConfig of FGD: typicalPods: {name}", got=repr(number), wanted="a number of at least 0"
-        )
-    return float(number)
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= MAX_INT64:
+        wanted = "a finite number of at least 0"
+        raise ConfigurationError(f"pluginConfig of FGD: typicalPods: {name}", got=repr(number), wanted=wanted)
+    return number
+
+
+def _whole(fields: Mapping[str, object], name: str, default: int) -> int:
+    number = _amount(fields, name, default)
+    if number != int(number):
+        raise ConfigurationError(f"pluginConfig of FGD: typicalPods: {name}", got=repr(number), wanted="an integer")
+    return int(number)
 
 
 class FragmentationMeasure:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bayplan.base.errors import ConfigurationError
 from bayplan.base.random_streams import RandomStreams
 from bayplan.contrib.gpu_sharing.devices import tightest
 from bayplan.contrib.gpu_sharing.policy import GpuNodes, GpuPolicy, GpuSpec
@@ -26,7 +27,9 @@ class Random(GpuPolicy):
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)
         seed = arguments.get("seed", 0) if isinstance(arguments, dict) else 0
-        self._random = RandomStreams(int(seed)).stream("gpu").random
+        if isinstance(seed, bool) or not isinstance(seed, int):
+            raise ConfigurationError("pluginConfig of Random: seed", got=repr(seed), wanted="an integer")
+        self._random = RandomStreams(seed).stream("gpu").random
 
     @classmethod
     def argument_names(cls) -> Sequence[str]:
