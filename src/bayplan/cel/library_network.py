@@ -9,20 +9,18 @@ import re
 from collections.abc import Callable, Mapping
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import ClassVar, TypeAlias
-from urllib.parse import SplitResult, parse_qs, quote, unquote, urlsplit
 
 import msgspec
 
+from bayplan.base.go_text.quoting import GoTextError
+from bayplan.base.go_text.urls import Url as GoUrl
+from bayplan.base.go_text.urls import parse_request_url, parse_url
 from bayplan.cel.problems import RunProblem
 from bayplan.cel.values import CelMap
 from bayplan.objects.selectors import quote as go_quote
 
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
-_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
-_BAD_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})(.{0,2})")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_SAFE_IN_PATH = "/:@!$&'()*+,;=~"
 
 
 class Url(msgspec.Struct, frozen=True):
@@ -30,7 +28,7 @@ class Url(msgspec.Struct, frozen=True):
 
     cel_type_name: ClassVar[str] = "kubernetes.URL"
 
-    parts: SplitResult
+    parts: GoUrl
 
 
 class Ip(msgspec.Struct, frozen=True):
@@ -67,63 +65,31 @@ def url_problem(text: object) -> str:
     """Return Go's error if a text is not a valid request URL, else an empty string."""
     if not isinstance(text, str):
         raise TypeError
-    why = ""
-    if not text:
-        why = "empty url"
-    elif _CONTROL.search(text):
-        why = "net/url: invalid control character in URL"
-    elif text != "*" and not text.startswith("/") and not _SCHEME.match(text):
-        why = (
-            "first path segment in URL cannot contain colon"
-            if ":" in text.partition("/")[0]
-            else "invalid URI for request"
-        )
-        why = "missing protocol scheme" if text.startswith(":") else why
-    else:
-        escape = _BAD_ESCAPE.search(text)
-        if escape is not None:
-            why = f"invalid URL escape {go_quote('%' + escape[1])}"
-        try:
-            urlsplit(text)
-        except ValueError:
-            why = "missing ']' in host"
-    return f"parse {go_quote(text)}: {why}" if why else ""
+    try:
+        parse_request_url(text)
+    except GoTextError as problem:
+        return f"parse {go_quote(text)}: {problem}"
+    return ""
 
 
 def _url(text: object) -> Url:
     problem = url_problem(text)
+    try:
+        found = parse_url(str(text))
+    except GoTextError as why:
+        problem = problem or f"parse {go_quote(str(text))}: {why}"
     if problem:
         raise RunProblem(f"URL parse error during conversion from string: {problem}")
-    return Url(urlsplit(str(text)))
+    return Url(found)
 
 
-def _of_url(read: Callable[[SplitResult], object]) -> Callable[[object], object]:
+def _of_url(read: Callable[[GoUrl], object]) -> Callable[[object], object]:
     def part(value: object) -> object:
         if not isinstance(value, Url):
             raise TypeError
         return read(value.parts)
 
     return part
-
-
-def _host(parts: SplitResult) -> str:
-    return parts.netloc.rpartition("@")[2]
-
-
-def _hostname(parts: SplitResult) -> str:
-    host = _host(parts)
-    return host[1 : host.index("]")] if host.startswith("[") else host.partition(":")[0]
-
-
-def _port(parts: SplitResult) -> str:
-    return _host(parts).rpartition("]")[2].partition(":")[2]
-
-
-def _query(parts: SplitResult) -> CelMap:
-    found: dict[str, object] = {}
-    for name, values in parse_qs(parts.query, keep_blank_values=True).items():
-        found[name] = list(values)
-    return CelMap.of_texts(found)
 
 
 def read_ip(text: object) -> Ip:
@@ -251,11 +217,11 @@ FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "url": _url,
     "isURL": lambda text: not url_problem(text),
     "getScheme": _of_url(lambda parts: parts.scheme),
-    "getHost": _of_url(_host),
-    "getHostname": _of_url(_hostname),
-    "getPort": _of_url(_port),
-    "getEscapedPath": _of_url(lambda parts: quote(unquote(parts.path), safe=_SAFE_IN_PATH)),
-    "getQuery": _of_url(_query),
+    "getHost": _of_url(lambda parts: parts.host),
+    "getHostname": _of_url(lambda parts: parts.host_and_port()[0]),
+    "getPort": _of_url(lambda parts: parts.host_and_port()[1]),
+    "getEscapedPath": _of_url(lambda parts: parts.escaped_path),
+    "getQuery": _of_url(lambda parts: CelMap.of_texts({**parts.query_values()})),
     "ip": _ip,
     "isIP": _reads(read_ip),
     "ip.isCanonical": lambda text: str(read_ip(text).address) == text,
