@@ -16,6 +16,34 @@ TEXT_CALLS = (
 )
 TEXT_TESTS = ("startsWith", "endsWith", "contains", "matches")
 TEXT_ARGUMENTS = ('"a"', '"g"', '"[0-9]"', '"100"')
+TIMES = ("0001-01-01T00:00:00Z", "1970-01-01T00:00:00.5Z", "2024-02-29T12:30:45+05:30", "9999-12-31T23:59:59Z")
+ZONES = ("", "UTC", "Local", "+1:5", "-12:34", "+24:00", "US/Central", "Asia/Kolkata", "Nowhere", "1:x", ":")
+TIME_FIELDS = ("getFullYear", "getMonth", "getDate", "getDayOfWeek", "getDayOfYear", "getHours", "getMinutes")
+SPANS = ("0s", "1.5s", "-90m", "1000000h1ns")
+URLS = (
+    "http://h/a%2Fb?a=1;b=2&c=3+4",
+    "https://u@[::1]:80/x#y",
+    "http://h:abc/",
+    "http://ho st/",
+    "///x",
+    "/é'()",
+    "mailto:a@b",
+    "a/b",
+)
+URL_PARTS = ("getScheme()", "getHost()", "getHostname()", "getPort()", "getEscapedPath()", 'getQuery()["c"][0]')
+FORMATS = ("date", "datetime", "byte", "uri", "uuid", "labelValue", "dns1123Label")
+FORMAT_TEXTS = (
+    "2024-W01-1",
+    "0000-01-01",
+    "2024-01-01t00:00:00z",
+    "2024-01-01T00:00:00+99:99",
+    "",
+    "YQ==",
+    "http://h:abc",
+    "a-b",
+)
+ESCAPES = (r"\x41", r"\u00e9", r"\U0001f600", r"\377", r"\n", r"\ud800", r"\u1_23", r"\q")
+DOUBLES = ("1e6", "123456.0", "0.00001", 'double("0x1p-2")', 'double("1_0")', 'double("1e999")', "1e400", "-0.0")
 LIST_TESTS = ("i > 0", "i == 1", "i / 0 == 1", f"i == {GPU}.index")
 
 
@@ -60,6 +88,11 @@ def _bool(draws: Draws, depth: int) -> str:
             f"dyn({_int(draws, 0)}) == {_text(draws, 0)}",
             f"cel.bind(x, {_int(draws, deeper)}, x > 0)",
             f"sets.contains({_list(draws, 0)},{_list(draws, 0)})",
+            f'isURL("{draws.one(URLS)}")',
+            f'format.{draws.one(FORMATS)}().validate("{draws.one(FORMAT_TEXTS)}").hasValue()',
+            f'optional.ofNonZeroValue(duration("{draws.one(SPANS)}")).hasValue()',
+            f'[duration("{draws.one(SPANS)}"), duration("{draws.one(SPANS)}")].sum() > duration("1s")',
+            f"{_list(draws, deeper)}.transformMapEntry(i, v, {{v: i}}).size() > 1",
         )
     )
 
@@ -87,6 +120,8 @@ def _int(draws: Draws, depth: int) -> str:
             f"int({_text(draws, 0)})",
             f"{_quantity(draws, deeper)}.compareTo({_quantity(draws, 0)})",
             f"{_list(draws, deeper)}.{draws.one(('sum', 'max', 'min'))}()",
+            f'timestamp("{draws.one(TIMES)}").{draws.one(TIME_FIELDS)}("{draws.one(ZONES)}")',
+            f'duration("{draws.one(SPANS)}").getMinutes()',
         )
     )
 
@@ -102,7 +137,16 @@ def _text(draws: Draws, depth: int) -> str:
         return f"({_text(draws, deeper)} + {_text(draws, deeper)})"
     if kind == 3:
         return f"{_text(draws, deeper)}.{draws.one(TEXT_CALLS)}"
-    return draws.one((f"string({_int(draws, deeper)})", f"string({_bool(draws, deeper)})"))
+    return draws.one(
+        (
+            f"string({_int(draws, deeper)})",
+            f"string({_bool(draws, deeper)})",
+            f"string({draws.one(DOUBLES)})",
+            f"""string({draws.one(("b", ""))}"{draws.one(ESCAPES)}")""",
+            f'string(timestamp("{draws.one(TIMES)}") + duration("{draws.one(SPANS)}"))',
+            f'url("{draws.one(URLS)}").{draws.one(URL_PARTS)}',
+        )
+    )
 
 
 def _list(draws: Draws, depth: int) -> str:
@@ -114,7 +158,13 @@ def _list(draws: Draws, depth: int) -> str:
         return f"{_list(draws, deeper)}.map(i, i * 2)"
     if kind == 2:
         return f"{_list(draws, deeper)}.filter(i, i > {_int(draws, 0)})"
-    return f"({_list(draws, deeper)} + {_list(draws, deeper)})"
+    return draws.one(
+        (
+            f"({_list(draws, deeper)} + {_list(draws, deeper)})",
+            f"{_list(draws, deeper)}.{draws.one(('sort', 'reverse', 'distinct'))}()",
+            f"lists.range({draws.randint(-1, 4)})",
+        )
+    )
 
 
 def _quantity(draws: Draws, depth: int) -> str:

@@ -407,12 +407,6 @@ def _of_non_zero(value: object) -> Optional:
     return NONE if zero else Optional(value, True)
 
 
-def _end(items: object, place: int) -> Optional:
-    _kind(items, list)
-    assert isinstance(items, list)
-    return Optional(items[place], True) if items else NONE
-
-
 ZEROS: Mapping[str, object] = {type_name(zero): zero for zero in (0, Uint(0), 0.0, times.Duration(0))}
 """By the name of a type whose values can be summed: the sum of no values."""
 
@@ -433,22 +427,8 @@ def _sum(items: object) -> object:
     return total
 
 
-def _includes(target: object, item: object) -> bool:
-    if isinstance(target, list):
-        for place, other in enumerate(target):
-            if place >= MAX_INCLUDED:
-                raise RunProblem(f"'includes' function cannot be applied to lists longer than {MAX_INCLUDED} values")
-            if equal(other, item):
-                return True
-        return False
-    return equal(target, item)
-
-
 CONVERSIONS = frozenset(("bool", "bytes", "double", "duration", "int", "string", "timestamp", "uint"))
 """Functions that are evaluated at compile time if their argument is a constant."""
-
-MAX_INCLUDED = 64
-"""Maximum number of values of a device attribute."""
 
 FUNCTIONS: Mapping[str, Function] = {
     **library_text.FUNCTIONS,
@@ -504,9 +484,6 @@ FUNCTIONS: Mapping[str, Function] = {
     "optional.none": lambda: NONE,
     "value": _value,
     "hasValue": lambda value: _optional(value).present,
-    "includes": _includes,
-    "first": lambda items: _end(items, 0),
-    "last": lambda items: _end(items, -1),
     "sum": _sum,
 }
 """Functions by name, except those with lazy arguments (``or``, ``orValue``), which the evaluator implements."""

@@ -1,4 +1,4 @@
-"""Functions of cel-go's list library that Kubernetes' library lacks: flatten, sort, range, distinct, reverse, slice.
+"""Functions of cel-go's list library that Kubernetes' library lacks, such as flatten and sort, and ``includes``.
 
 Source: https://github.com/google/cel-go/blob/v0.26.0/ext/lists.go, version 3 of the library.
 """
@@ -11,7 +11,7 @@ from functools import cmp_to_key
 
 from bayplan.cel.meter import LETTERS_PER_WORK, spend_copy, spend_work
 from bayplan.cel.problems import RunProblem
-from bayplan.cel.values import CelMap, Optional, TypeValue, compare, equal, type_name
+from bayplan.cel.values import NONE, CelMap, Optional, TypeValue, compare, equal, type_name
 
 SORT_BY = "@sortByAssociatedKeys"
 MAX_RANGE = 1_000_000
@@ -19,6 +19,8 @@ MAX_DEPTH = 250
 """Maximum nesting depth for `flatten`. cel-go allows more, but the parser limits how deeply an expression can nest
 lists.
 """
+MAX_INCLUDED = 64
+"""Maximum number of values of a device attribute."""
 _CREATION_COST, _CALL_COST = 10, 1
 _STRING_FACTOR = 0.1
 
@@ -101,9 +103,23 @@ def _reverse(items: list[object]) -> list[object]:
     return items[::-1]
 
 
+def _includes(target: object, item: object) -> bool:
+    if isinstance(target, list):
+        for place, other in enumerate(target):
+            if place >= MAX_INCLUDED:
+                raise RunProblem(f"'includes' function cannot be applied to lists longer than {MAX_INCLUDED} values")
+            if equal(other, item):
+                return True
+        return False
+    return equal(target, item)
+
+
 FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "distinct": _on_list(_distinct),
+    "first": _on_list(lambda items: Optional(items[0], True) if items else NONE),
     "flatten": _on_list(_flatten),
+    "includes": _includes,
+    "last": _on_list(lambda items: Optional(items[-1], True) if items else NONE),
     "lists.range": _range,
     "reverse": _on_list(_reverse),
     "slice": _on_list(_slice),
