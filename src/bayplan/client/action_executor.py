@@ -16,8 +16,9 @@ from typing import Protocol, TypeVar
 from msgspec import Struct
 
 from bayplan.client.event_recorder import EventRecorder, EventRecording, PodEvent
-from bayplan.client.exchanges import Exchange, Steps, exchanges_of
+from bayplan.client.exchanges import Exchange, exchanges_of
 from bayplan.client.pre_bind import PreBind
+from bayplan.client.request_steps import RequestSteps
 from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.engine.actions import Action, Bind
 from bayplan.objects.meta import KubernetesObject
@@ -79,7 +80,7 @@ class _Work(Struct, gc=False):
             failures.
     """
 
-    steps: Steps
+    steps: RequestSteps[None]
     exchange: Exchange | None = None
     generation: int = 0
 
@@ -287,5 +288,5 @@ def _identity(pod: Pod) -> tuple[str, str]:
     return pod.key, pod.metadata.uid
 
 
-def _recorded(recording: EventRecording) -> Steps:
+def _recorded(recording: EventRecording) -> RequestSteps[None]:
     yield from recording.exchange()

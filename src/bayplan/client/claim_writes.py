@@ -13,6 +13,7 @@ from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.quoting import quote
 from bayplan.base.plain_data import Document
 from bayplan.client.pre_bind import PREEMPTED, PreBind
+from bayplan.client.request_steps import RequestSteps
 from bayplan.client.requests import (
     STRATEGIC_MERGE_PATCH,
     ApiRequest,
@@ -23,7 +24,7 @@ from bayplan.client.requests import (
     pod_status_request,
     update_request,
 )
-from bayplan.client.volume_writes import Steps, member
+from bayplan.client.volume_writes import member
 from bayplan.objects.kinds import encode
 from bayplan.objects.object_lookup import ObjectLookup
 from bayplan.objects.pod import Pod, PodExtendedResourceClaimStatus
@@ -51,7 +52,7 @@ BINDING_TIMEOUT_NS = 600 * SECOND_NS
 """The plugin's default `bindingTimeout`."""
 
 
-def write_claim(claim: ResourceClaim) -> Steps:
+def write_claim(claim: ResourceClaim) -> RequestSteps[str]:
     """Write an allocated claim with one more user. If it has no uid, create it first. Return the error, or "".
 
     After a conflict with another writer, read the claim and change it again, up to `MAX_ATTEMPTS` times.
@@ -101,7 +102,7 @@ def write_claim(claim: ResourceClaim) -> Steps:
     return problem
 
 
-def release_claim(claim: ResourceClaim, pod: Pod) -> Steps:
+def release_claim(claim: ResourceClaim, pod: Pod) -> RequestSteps[str]:
     """Undo `write_claim` for a pod that could not be bound: remove the pod from the claim's users, but keep the allocation.
 
     The claim of a pod's extended resources is deleted. Return the error, or "".
@@ -115,7 +116,7 @@ def release_claim(claim: ResourceClaim, pod: Pod) -> Steps:
     return "" if response.ok else response.message
 
 
-def _delete_claim(claim: ResourceClaim) -> Steps:
+def _delete_claim(claim: ResourceClaim) -> RequestSteps[str]:
     """Remove the finalizer of a claim, and delete it."""
     path = path_of(ResourceClaim, claim.metadata.namespace, claim.metadata.name)
     for attempt in range(MAX_ATTEMPTS):
@@ -137,7 +138,7 @@ def _delete_claim(claim: ResourceClaim) -> Steps:
     return "" if response.ok else response.message
 
 
-def deallocate_claim(claim: ResourceClaim) -> Steps:
+def deallocate_claim(claim: ResourceClaim) -> RequestSteps[str]:
     """Remove the allocation, the users and the device status of a claim, unless it was modified.
 
     Return the error, or "".
@@ -153,7 +154,7 @@ def deallocate_claim(claim: ResourceClaim) -> Steps:
     return "" if response.ok else response.message
 
 
-def record_claim_in_status(pod: Pod, claim: ResourceClaim) -> Steps:
+def record_claim_in_status(pod: Pod, claim: ResourceClaim) -> RequestSteps[str]:
     """Record the claim of a pod's extended resources in the pod's status; do nothing for other claims.
 
     Return the error, or "".
@@ -172,7 +173,7 @@ def record_claim_in_status(pod: Pod, claim: ResourceClaim) -> Steps:
 
 def wait_for_devices(
     claims: Sequence[ResourceClaim], objects: ObjectLookup, now_ns: Callable[[], int], pre_bind: PreBind
-) -> Steps:
+) -> RequestSteps[str]:
     """Wait until the devices of claims meet the binding conditions of their slices (KEP-5007), or PreBind is canceled.
 
     Return the error, or "".

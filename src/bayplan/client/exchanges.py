@@ -8,7 +8,7 @@ their order are those of kube-scheduler v1.36.3.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 from msgspec import Struct, structs
 
@@ -37,8 +37,6 @@ from bayplan.objects.pod import Pod
 from bayplan.objects.resource import ResourceClaim
 from bayplan.objects.storage import PersistentVolume
 from bayplan.plugins.dynamic_resources.claim_binding import is_awaited
-
-Steps: TypeAlias = RequestSteps[None]
 
 _RETRIED = (409, 500, 503, NO_ANSWER)
 _RETRY_SECONDS = (0.01, 0.05, 0.25)
@@ -86,7 +84,7 @@ class Exchange(Struct, gc=False):
     """
 
     pod: Pod
-    steps: Steps
+    steps: RequestSteps[None]
     is_binding: bool = False
     pre_bind: PreBind | None = None
 
@@ -177,7 +175,7 @@ def _pod_event(emitted: Emit, controller: str) -> PodEvent:
 # Functions that return the steps of an exchange.
 
 
-def _bind(group: Sequence[Action], bind: Bind, pre_bind: PreBind, host: ExchangeHost) -> Steps:
+def _bind(group: Sequence[Action], bind: Bind, pre_bind: PreBind, host: ExchangeHost) -> RequestSteps[None]:
     """Write the nomination and the objects that the pod needs, wait until these are ready, and bind the pod.
 
     A preemption can cancel it until the pod is bound. A request in progress is completed first.
@@ -252,25 +250,25 @@ def _bind_claims(
     return (yield from wait_for_devices(claims, host, host.now_ns, pre_bind))
 
 
-def _release(pod: Pod, written: Sequence[ResourceClaim]) -> Steps:
+def _release(pod: Pod, written: Sequence[ResourceClaim]) -> RequestSteps[None]:
     """Release the claims of a pod that could not be bound. If this fails, the pod is only retried."""
     for claim in written:
         yield from release_claim(claim, pod)
 
 
-def _write_status(action: SetCondition, nominated: str | None, host: ExchangeHost) -> Steps:
+def _write_status(action: SetCondition, nominated: str | None, host: ExchangeHost) -> RequestSteps[None]:
     """Write the condition of a pod that was not scheduled, and its nomination, in one patch."""
     condition = unscheduled_condition(action.pod, action.reason, action.message)
     patch = status_patch(action.pod, host.now_ns(), condition=condition, nominated_node_name=nominated)
     yield from _patch_status(action.pod, patch)
 
 
-def _give_up(claim: ResourceClaim) -> Steps:
+def _give_up(claim: ResourceClaim) -> RequestSteps[None]:
     # If this fails, the pod is retried when the claim changes.
     yield from deallocate_claim(claim)
 
 
-def _nominate(action: Nominate, host: ExchangeHost) -> Steps:
+def _nominate(action: Nominate, host: ExchangeHost) -> RequestSteps[None]:
     patch = status_patch(action.pod, host.now_ns(), nominated_node_name=action.node_name)
     yield from _patch_status(action.pod, patch)
 
@@ -292,7 +290,7 @@ def _patch_status(pod: Pod, patch: dict[str, object] | None) -> RequestSteps[Api
     return response
 
 
-def _evict(preemptor: Pod, victims: Sequence[Evict], notes: dict[str, Emit], host: ExchangeHost) -> Steps:
+def _evict(preemptor: Pod, victims: Sequence[Evict], notes: dict[str, Emit], host: ExchangeHost) -> RequestSteps[None]:
     """Evict the victims of a preemption one after the other: write the condition, delete the pod, record the event.
 
     A victim in its PreBind phase is not deleted, except by the classic scheduler: its binding is canceled, and it returns

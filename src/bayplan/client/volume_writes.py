@@ -7,7 +7,6 @@ complete documents, because typed objects have only the fields that scheduling r
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import msgspec
 
@@ -24,9 +23,6 @@ from bayplan.objects.storage import CSINode, PersistentVolume, PersistentVolumeC
 from bayplan.plugins.csi_migration import TranslationError, in_tree_plugin, translate_volume
 from bayplan.plugins.pod_claims import BIND_COMPLETED, SELECTED_NODE
 from bayplan.plugins.volume_binding.solve import MIGRATED_PLUGINS
-
-Steps: TypeAlias = RequestSteps[str]
-"""Requests that return the reason of a failure, or ""."""
 
 FIRST_LOOK_SECONDS = 0.05
 MAX_POLL_SECONDS = 1.0
@@ -46,7 +42,7 @@ class WrittenItem(msgspec.Struct, gc=False):
     resource_version: int = 0
 
 
-def write_item(written: WrittenItem, objects: ObjectLookup) -> Steps:
+def write_item(written: WrittenItem, objects: ObjectLookup) -> RequestSteps[str]:
     """Write a volume's reference to its claim, or the annotation with the selected node of a claim.
 
     A conflict is a failure, as in upstream.
@@ -82,7 +78,7 @@ def _refer_to_claim(spec: Document, volume: PersistentVolume, objects: ObjectLoo
 
 def wait_for_claims(
     pod: Pod, node_name: str, written: Sequence[WrittenItem], objects: ObjectLookup, pre_bind: PreBind
-) -> Steps:
+) -> RequestSteps[str]:
     """Wait until the cluster's volume controller has bound the claims of the written objects, or PreBind is canceled."""
     pause, waited = FIRST_LOOK_SECONDS, 0.0
     while waited < BIND_TIMEOUT_SECONDS:

@@ -23,7 +23,7 @@ from bayplan.apiserver.rest.in_process import answer_at_once
 from bayplan.apiserver.store.store import Store
 from bayplan.base.durations import MILLISECOND_NS
 from bayplan.client.action_executor import ActionExecutor
-from bayplan.client.exchanges import Steps
+from bayplan.client.request_steps import RequestSteps
 from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.cluster.store import ChangeEvent
 from bayplan.conformance.cases import Json, JsonObject
@@ -220,7 +220,7 @@ class E2eRun:
         )
         self._go_on(self._lead(scheduler))
 
-    def _lead(self, scheduler: Scheduler) -> Steps:
+    def _lead(self, scheduler: Scheduler) -> RequestSteps[None]:
         yield from self._elector.acquire()
         yield from self._elector.announce()
         self._scheduler = scheduler

@@ -27,7 +27,6 @@ _CONFLICT = 409
 _encode = msgspec.json.encode
 _log = logging.getLogger("bayplan.client")
 
-Steps: TypeAlias = RequestSteps[None]
 _Attempt: TypeAlias = RequestSteps[bool]
 
 
@@ -91,18 +90,18 @@ class LeaderElector:
 
     # --- acquiring, renewing and releasing ----------------------------------------------------------------------------
 
-    def acquire(self) -> Steps:
+    def acquire(self) -> RequestSteps[None]:
         """Retry until the lease is acquired; then `announce` it."""
         retry = self.options.retry_period_seconds
         while not (yield from self._try_acquire_or_renew()):
             yield retry * (1.0 + JITTER_FACTOR * self._jitter())
         self.leads = True
 
-    def announce(self) -> Steps:
+    def announce(self) -> RequestSteps[None]:
         """Record the event about the new leader, concurrently with its work: the response may take long."""
         yield from self._record("became leader")
 
-    def renew(self) -> Steps:
+    def renew(self) -> RequestSteps[None]:
         """Renew the lease until that fails for the renew deadline; then the lease is lost."""
         retry, deadline_ns = self.options.retry_period_seconds, int(self.options.renew_deadline_seconds * SECOND_NS)
         tried_ns = self._now_ns()
@@ -112,7 +111,7 @@ class LeaderElector:
             yield retry
         self.leads = False
 
-    def release(self) -> Steps:
+    def release(self) -> RequestSteps[None]:
         """Release the lease, so that another candidate need not wait; call it after `renew` was cancelled."""
         response = yield self._get()
         if not response.ok or self.holder != self.identity:
@@ -213,7 +212,7 @@ class LeaderElector:
         self.renewed_ns = self._observed_ns
         return True
 
-    def _record(self, what: str) -> Steps:
+    def _record(self, what: str) -> RequestSteps[None]:
         metadata = self._document.get("metadata")
         found: Mapping[str, object] = metadata if isinstance(metadata, dict) else {}
         namespace, now_ns = self.options.resource_namespace, self._now_ns()

@@ -7,6 +7,7 @@ from operator import itemgetter
 
 from bayplan.apiserver.tables import control_cells, policy_cells
 from bayplan.apiserver.tables.ages import age, human_duration, seconds_of
+from bayplan.apiserver.tables.metadata_cells import age_of, name_of
 from bayplan.apiserver.tables.pod_cells import pod_cells
 from bayplan.base.plain_data import Document, part, parts, texts
 
@@ -17,15 +18,6 @@ _MODES = {
 }  # fmt: skip
 
 Cells = Callable[[Document, float], list[object]]
-
-
-def _age(item: Document, now: float) -> str:
-    return age(part(item, "metadata").get("creationTimestamp"), now)
-
-
-def _name(item: Document) -> object:
-    # The object of a bookmark has no name.
-    return part(item, "metadata").get("name") or ""
 
 
 def _labels(labels: Document) -> str:
@@ -63,14 +55,14 @@ def _node(node: Document, now: float) -> list[object]:
         kernel += f" ({info['architecture']})"
     addresses = {str(each.get("type")): each.get("address") for each in reversed(parts(status, "addresses"))}
     return [
-        _name(node), ",".join(words), ",".join(sorted(roles)) or _NONE, _age(node, now),
+        name_of(node), ",".join(words), ",".join(sorted(roles)) or _NONE, age_of(node, now),
         info.get("kubeletVersion") or "", addresses.get("InternalIP") or _NONE, addresses.get("ExternalIP") or _NONE,
         info.get("osImage") or _UNKNOWN, kernel, info.get("containerRuntimeVersion") or _UNKNOWN,
     ]  # fmt: skip
 
 
 def _namespace(item: Document, now: float) -> list[object]:
-    return [_name(item), part(item, "status").get("phase") or "", _age(item, now)]
+    return [name_of(item), part(item, "status").get("phase") or "", age_of(item, now)]
 
 
 def _event(event: Document, now: float) -> list[object]:
@@ -89,14 +81,20 @@ def _event(event: Document, now: float) -> list[object]:
     return [
         last, event.get("type") or "", event.get("reason") or "", target, involved.get("fieldPath") or "",
         f"{component}, {host}" if host else component, str(event.get("message") or "").strip(), first, count,
-        _name(event),
+        name_of(event),
     ]  # fmt: skip
 
 
 def _deployment(item: Document, now: float) -> list[object]:
     spec, status = part(item, "spec"), part(item, "status")
     ready = f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 0)}"
-    head = [_name(item), ready, status.get("updatedReplicas", 0), status.get("availableReplicas", 0), _age(item, now)]
+    head = [
+        name_of(item),
+        ready,
+        status.get("updatedReplicas", 0),
+        status.get("availableReplicas", 0),
+        age_of(item, now),
+    ]
     return [*head, *_containers(part(spec, "template")), format_selector(part(spec, "selector"))]
 
 
@@ -107,13 +105,13 @@ def _replica_set(item: Document, now: float) -> list[object]:
         format_selector(selector) if "matchLabels" in selector or "matchExpressions" in selector else _labels(selector)
     )
     counts = [spec.get("replicas", 0), status.get("replicas", 0), status.get("readyReplicas", 0)]
-    return [_name(item), *counts, _age(item, now), *_containers(part(spec, "template")), shown]
+    return [name_of(item), *counts, age_of(item, now), *_containers(part(spec, "template")), shown]
 
 
 def _stateful_set(item: Document, now: float) -> list[object]:
     spec, status = part(item, "spec"), part(item, "status")
     ready = f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 0)}"
-    return [_name(item), ready, _age(item, now), *_containers(part(spec, "template"))]
+    return [name_of(item), ready, age_of(item, now), *_containers(part(spec, "template"))]
 
 
 def _daemon_set(item: Document, now: float) -> list[object]:
@@ -125,7 +123,7 @@ def _daemon_set(item: Document, now: float) -> list[object]:
     selector = _labels(part(template, "spec", "nodeSelector"))
     counts = [status.get(name, 0) for name in names]
     shown = format_selector(part(spec, "selector")) or _NONE
-    return [_name(item), *counts, selector, _age(item, now), *_containers(template), shown]
+    return [name_of(item), *counts, selector, age_of(item, now), *_containers(template), shown]
 
 
 def _job(item: Document, now: float) -> list[object]:
@@ -149,18 +147,18 @@ def _job(item: Document, now: float) -> list[object]:
         until = seconds_of(str(ended)) if ended else now
         duration = human_duration(until - seconds_of(str(status["startTime"])))
     shown = format_selector(part(spec, "selector")) if "selector" in spec else _NONE
-    return [_name(item), word, completions, duration, _age(item, now), *_containers(part(spec, "template")), shown]
+    return [name_of(item), word, completions, duration, age_of(item, now), *_containers(part(spec, "template")), shown]
 
 
 def _cron_job(item: Document, now: float) -> list[object]:
     spec, status = part(item, "spec"), part(item, "status")
     last = age(status["lastScheduleTime"], now) if status.get("lastScheduleTime") else _NONE
     suspended = _UNSET if spec.get("suspend") is None else str(bool(spec["suspend"]))
-    head = [_name(item), spec.get("schedule"), spec.get("timeZone") or _NONE, suspended]
+    head = [name_of(item), spec.get("schedule"), spec.get("timeZone") or _NONE, suspended]
     job = part(spec, "jobTemplate", "spec")
     shown = format_selector(part(job, "selector")) if "selector" in job else _NONE
     active = len(parts(status, "active"))
-    return [*head, active, last, _age(item, now), *_containers(part(job, "template")), shown]
+    return [*head, active, last, age_of(item, now), *_containers(part(job, "template")), shown]
 
 
 def _service(item: Document, now: float) -> list[object]:
@@ -171,8 +169,8 @@ def _service(item: Document, now: float) -> list[object]:
         middle = f":{port['nodePort']}" if port.get("nodePort") else ""
         ports.append(f"{port.get('port')}{middle}/{port.get('protocol')}")
     return [
-        _name(item), spec.get("type") or "", addresses[0] if addresses else _NONE, _external_address(item, spec),
-        ",".join(ports) or _NONE, _age(item, now), _labels(part(spec, "selector")),
+        name_of(item), spec.get("type") or "", addresses[0] if addresses else _NONE, _external_address(item, spec),
+        ",".join(ports) or _NONE, age_of(item, now), _labels(part(spec, "selector")),
     ]  # fmt: skip
 
 
@@ -195,10 +193,10 @@ def _volume(item: Document, now: float) -> list[object]:
     shown = f"{claim.get('namespace') or ''}/{claim.get('name') or ''}" if claim else ""
     annotated = part(metadata, "annotations").get("volume.beta.kubernetes.io/storage-class")
     return [
-        _name(item), part(spec, "capacity").get("storage", "0"), _modes(spec),
+        name_of(item), part(spec, "capacity").get("storage", "0"), _modes(spec),
         spec.get("persistentVolumeReclaimPolicy") or "", _phase(item), shown,
         annotated or spec.get("storageClassName") or "", spec.get("volumeAttributesClassName") or _UNSET,
-        status.get("reason") or "", _age(item, now), spec.get("volumeMode") or _UNSET,
+        status.get("reason") or "", age_of(item, now), spec.get("volumeMode") or _UNSET,
     ]  # fmt: skip
 
 
@@ -218,46 +216,46 @@ def _claim(item: Document, now: float) -> list[object]:
     bound = spec.get("volumeName")
     annotated = part(metadata, "annotations").get("volume.beta.kubernetes.io/storage-class")
     return [
-        _name(item), _phase(item), bound or "", part(status, "capacity").get("storage", "0") if bound else "",
+        name_of(item), _phase(item), bound or "", part(status, "capacity").get("storage", "0") if bound else "",
         _modes(status) if bound else "", annotated or spec.get("storageClassName") or "",
-        spec.get("volumeAttributesClassName", _UNSET), _age(item, now), spec.get("volumeMode") or _UNSET,
+        spec.get("volumeAttributesClassName", _UNSET), age_of(item, now), spec.get("volumeMode") or _UNSET,
     ]  # fmt: skip
 
 
 def _storage_class(item: Document, now: float) -> list[object]:
     annotations = part(item, "metadata", "annotations")
-    name = str(_name(item))
+    name = str(name_of(item))
     if annotations.get("storageclass.kubernetes.io/is-default-class") == "true":
         name += " (default)"
     mode, expands = item.get("volumeBindingMode") or "Immediate", bool(item.get("allowVolumeExpansion"))
-    return [name, item.get("provisioner"), item.get("reclaimPolicy") or "Delete", mode, expands, _age(item, now)]
+    return [name, item.get("provisioner"), item.get("reclaimPolicy") or "Delete", mode, expands, age_of(item, now)]
 
 
 def _priority_class(item: Document, now: float) -> list[object]:
     default = bool(item.get("globalDefault"))
-    return [_name(item), item.get("value", 0), default, _age(item, now), item.get("preemptionPolicy") or ""]
+    return [name_of(item), item.get("value", 0), default, age_of(item, now), item.get("preemptionPolicy") or ""]
 
 
 def _budget(item: Document, now: float) -> list[object]:
     spec = part(item, "spec")
     limits = [str(spec.get(name, "N/A")) for name in ("minAvailable", "maxUnavailable")]
-    return [_name(item), *limits, part(item, "status").get("disruptionsAllowed", 0), _age(item, now)]
+    return [name_of(item), *limits, part(item, "status").get("disruptionsAllowed", 0), age_of(item, now)]
 
 
 def _config_map(item: Document, now: float) -> list[object]:
-    return [_name(item), len(part(item, "data")) + len(part(item, "binaryData")), _age(item, now)]
+    return [name_of(item), len(part(item, "data")) + len(part(item, "binaryData")), age_of(item, now)]
 
 
 def _secret(item: Document, now: float) -> list[object]:
-    return [_name(item), item.get("type") or "", len(part(item, "data")), _age(item, now)]
+    return [name_of(item), item.get("type") or "", len(part(item, "data")), age_of(item, now)]
 
 
 def _lease(item: Document, now: float) -> list[object]:
-    return [_name(item), part(item, "spec").get("holderIdentity") or "", _age(item, now)]
+    return [name_of(item), part(item, "spec").get("holderIdentity") or "", age_of(item, now)]
 
 
 def _csi_node(item: Document, now: float) -> list[object]:
-    return [_name(item), len(parts(part(item, "spec"), "drivers")), _age(item, now)]
+    return [name_of(item), len(parts(part(item, "spec"), "drivers")), age_of(item, now)]
 
 
 def _csi_driver(item: Document, now: float) -> list[object]:
@@ -266,14 +264,14 @@ def _csi_driver(item: Document, now: float) -> list[object]:
     tokens = ",".join(str(each.get("audience", "")) for each in parts(spec, "tokenRequests"))
     modes = ",".join(texts(spec, "volumeLifecycleModes")) or _NONE
     shown = tokens if "tokenRequests" in spec else _UNSET
-    return [_name(item), *flags, shown, spec.get("requiresRepublish", False), modes, _age(item, now)]
+    return [name_of(item), *flags, shown, spec.get("requiresRepublish", False), modes, age_of(item, now)]
 
 
 def _attachment(item: Document, now: float) -> list[object]:
     spec = part(item, "spec")
     source = part(spec, "source").get("persistentVolumeName") or ""
     attached = bool(part(item, "status").get("attached"))
-    return [_name(item), spec.get("attacher"), source, spec.get("nodeName"), attached, _age(item, now)]
+    return [name_of(item), spec.get("attacher"), source, spec.get("nodeName"), attached, age_of(item, now)]
 
 
 def _resource_claim(item: Document, now: float) -> list[object]:
@@ -281,28 +279,28 @@ def _resource_claim(item: Document, now: float) -> list[object]:
     states = ["deleted"] if part(item, "metadata").get("deletionTimestamp") else []
     states += ["allocated"] if status.get("allocation") else ["pending"] if not states else []
     states += ["reserved"] if status.get("reservedFor") else []
-    return [_name(item), ",".join(states), _age(item, now)]
+    return [name_of(item), ",".join(states), age_of(item, now)]
 
 
 def _resource_slice(item: Document, now: float) -> list[object]:
     spec = part(item, "spec")
     return [
-        _name(item),
+        name_of(item),
         spec.get("nodeName") or "",
         spec.get("driver"),
         part(spec, "pool").get("name"),
-        _age(item, now),
+        age_of(item, now),
     ]
 
 
 def _network_policy(item: Document, now: float) -> list[object]:
     selector = part(item, "spec", "podSelector")
-    return [_name(item), format_selector(selector) if selector else _NONE, _age(item, now)]
+    return [name_of(item), format_selector(selector) if selector else _NONE, age_of(item, now)]
 
 
 def named_and_aged(item: Document, now: float) -> list[object]:
     """Return the cells of a kind that shows only name and age."""
-    return [_name(item), _age(item, now)]
+    return [name_of(item), age_of(item, now)]
 
 
 CELLS: dict[str, Cells] = {

@@ -5,21 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from bayplan.apiserver.tables.ages import age
+from bayplan.apiserver.tables.metadata_cells import age_of, name_of
 from bayplan.base.plain_data import Document, part, parts, texts
 
 _NONE, _UNSET, _UNKNOWN, _AUTO = "<none>", "<unset>", "<unknown>", "<auto>"
 _MAX_METRICS, _MAX_LISTED = 2, 3
 _DEFAULT_CLASS = "ingressclass.kubernetes.io/is-default-class"
-
-
-def _age(item: Document, now: float) -> str:
-    return age(part(item, "metadata").get("creationTimestamp"), now)
-
-
-def _name(item: Document) -> object:
-    # The object of a bookmark has no name.
-    return part(item, "metadata").get("name") or ""
 
 
 def autoscaler(item: Document, now: float) -> list[object]:
@@ -31,8 +22,8 @@ def autoscaler(item: Document, now: float) -> list[object]:
     more = f" + {len(shown) - _MAX_METRICS} more..." if len(shown) > _MAX_METRICS else ""
     listed = ", ".join(shown[:_MAX_METRICS]) + more if shown else _NONE
     return [
-        _name(item), f"{target.get('kind')}/{target.get('name')}", listed, _UNSET if least is None else str(least),
-        spec.get("maxReplicas"), status.get("currentReplicas") or 0, _age(item, now),
+        name_of(item), f"{target.get('kind')}/{target.get('name')}", listed, _UNSET if least is None else str(least),
+        spec.get("maxReplicas"), status.get("currentReplicas") or 0, age_of(item, now),
     ]  # fmt: skip
 
 
@@ -66,7 +57,7 @@ def quota(item: Document, now: float) -> list[object]:
     limits: list[str] = []
     for name, amount in sorted(hard.items()):
         (limits if name.startswith("limits.") else requests).append(f"{name}: {used.get(name, '0')}/{amount}")
-    return [_name(item), ", ".join(requests), ", ".join(limits), _age(item, now)]
+    return [name_of(item), ", ".join(requests), ", ".join(limits), age_of(item, now)]
 
 
 def role_binding(item: Document, now: float) -> list[object]:
@@ -78,17 +69,17 @@ def role_binding(item: Document, now: float) -> list[object]:
         if kind in by_kind:
             by_kind[kind].append(f"{subject.get('namespace') or ''}/{name}" if kind == "ServiceAccount" else name)
     subjects = [", ".join(found) for found in by_kind.values()]
-    return [_name(item), f"{role.get('kind')}/{role.get('name')}", _age(item, now), *subjects]
+    return [name_of(item), f"{role.get('kind')}/{role.get('name')}", age_of(item, now), *subjects]
 
 
 def runtime_class(item: Document, now: float) -> list[object]:
     """Return the cells of a RuntimeClass."""
-    return [_name(item), item.get("handler"), _age(item, now)]
+    return [name_of(item), item.get("handler"), age_of(item, now)]
 
 
 def counted(field: str, item: Document, now: float) -> list[object]:
     """Return the cells of a kind that shows the number of items in a list."""
-    return [_name(item), len(parts(item, field)), _age(item, now)]
+    return [name_of(item), len(parts(item, field)), age_of(item, now)]
 
 
 webhooks = partial(counted, "webhooks")
@@ -96,7 +87,7 @@ webhooks = partial(counted, "webhooks")
 
 def service_cidr(item: Document, now: float) -> list[object]:
     """Return the cells of a ServiceCIDR."""
-    return [_name(item), ",".join(texts(part(item, "spec"), "cidrs")), _age(item, now)]
+    return [name_of(item), ",".join(texts(part(item, "spec"), "cidrs")), age_of(item, now)]
 
 
 def ip_address(item: Document, now: float) -> list[object]:
@@ -105,7 +96,7 @@ def ip_address(item: Document, now: float) -> list[object]:
     group, place = str(parent.get("group") or ""), str(parent.get("namespace") or "")
     resource = str(parent.get("resource") or "").lower() + (f".{group.lower()}" if group else "")
     shown = "/".join(each for each in (resource, place, str(parent.get("name") or "")) if each) if parent else _NONE
-    return [_name(item), shown, _age(item, now)]
+    return [name_of(item), shown, age_of(item, now)]
 
 
 def ingress(item: Document, now: float) -> list[object]:
@@ -115,25 +106,25 @@ def ingress(item: Document, now: float) -> list[object]:
     addresses = parts(part(item, "status", "loadBalancer"), "ingress")
     shown = sorted({str(each.get("ip") or each.get("hostname")) for each in addresses})
     ports = "80, 443" if parts(spec, "tls") else "80"
-    return [_name(item), spec.get("ingressClassName") or _NONE, hosts, ",".join(shown), ports, _age(item, now)]
+    return [name_of(item), spec.get("ingressClassName") or _NONE, hosts, ",".join(shown), ports, age_of(item, now)]
 
 
 def ingress_class(item: Document, now: float) -> list[object]:
     """Return the cells of an IngressClass."""
-    spec, name = part(item, "spec"), str(_name(item))
+    spec, name = part(item, "spec"), str(name_of(item))
     if part(item, "metadata", "annotations").get(_DEFAULT_CLASS) == "true":
         name += " (default)"
     parameters = part(spec, "parameters")
     group = f".{parameters['apiGroup']}" if parameters.get("apiGroup") is not None else ""
     shown = f"{parameters.get('kind')}{group}/{parameters.get('name')}" if parameters else _NONE
-    return [name, spec.get("controller") or "", shown, _age(item, now)]
+    return [name, spec.get("controller") or "", shown, age_of(item, now)]
 
 
 def endpoints(item: Document, now: float) -> list[object]:
     """Return the cells of Endpoints."""
     subsets = parts(item, "subsets")
     found = [each for subset in subsets for each in _addresses(subset)]
-    return [_name(item), _listed(found, otherwise="") if subsets else _NONE, _age(item, now)]
+    return [name_of(item), _listed(found, otherwise="") if subsets else _NONE, age_of(item, now)]
 
 
 def _addresses(subset: Document) -> list[str]:
@@ -152,7 +143,7 @@ def endpoint_slice(item: Document, now: float) -> list[object]:
     ports = [each.get("port", each.get("name", "*")) for each in parts(item, "ports")]
     addresses = [address for each in parts(item, "endpoints") for address in texts(each, "addresses")]
     listed_ports = _listed(str(each) for each in ports)
-    return [_name(item), item.get("addressType"), listed_ports, _listed(addresses), _age(item, now)]
+    return [name_of(item), item.get("addressType"), listed_ports, _listed(addresses), age_of(item, now)]
 
 
 def _listed(values: Iterable[str], otherwise: str = _UNSET) -> str:
@@ -169,7 +160,7 @@ def component_status(item: Document, _now: float) -> list[object]:
     conditions = [each for each in parts(item, "conditions") if each.get("type") == "Healthy"]
     found = conditions[0] if conditions else {}
     status = {"True": "Healthy", "False": "Unhealthy"}.get(str(found.get("status")), "Unknown")
-    return [_name(item), status, found.get("message") or "", found.get("error") or ""]
+    return [name_of(item), status, found.get("message") or "", found.get("error") or ""]
 
 
 def api_service(item: Document, now: float) -> list[object]:
@@ -180,4 +171,9 @@ def api_service(item: Document, now: float) -> list[object]:
     )
     status, reason = condition.get("status") or "Unknown", condition.get("reason")
     shown = f"{status} ({reason})" if reason and status != "True" else status
-    return [_name(item), f"{service['namespace']}/{service['name']}" if service else "Local", shown, _age(item, now)]
+    return [
+        name_of(item),
+        f"{service['namespace']}/{service['name']}" if service else "Local",
+        shown,
+        age_of(item, now),
+    ]

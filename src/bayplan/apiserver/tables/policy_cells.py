@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.tables.ages import age, human_duration
+from bayplan.apiserver.tables.ages import human_duration
+from bayplan.apiserver.tables.metadata_cells import age_of, name_of
 from bayplan.base.plain_data import Document, part, parts
 
 _NONE, _UNSET = "<none>", "<unset>"
-
-
-def _age(item: Document, now: float) -> str:
-    return age(part(item, "metadata").get("creationTimestamp"), now)
-
-
-def _name(item: Document) -> object:
-    # The object of a bookmark has no name.
-    return part(item, "metadata").get("name") or ""
 
 
 def signing_request(item: Document, now: float) -> list[object]:
@@ -25,7 +17,14 @@ def signing_request(item: Document, now: float) -> list[object]:
     state += ",Failed" * ("Failed" in types) + ",Issued" * bool(status.get("certificate"))
     seconds = spec.get("expirationSeconds")
     wanted = human_duration(seconds) if isinstance(seconds, int) else _NONE
-    return [_name(item), _age(item, now), spec.get("signerName") or _NONE, spec.get("username") or "", wanted, state]
+    return [
+        name_of(item),
+        age_of(item, now),
+        spec.get("signerName") or _NONE,
+        spec.get("username") or "",
+        wanted,
+        state,
+    ]
 
 
 def controller_revision(item: Document, now: float) -> list[object]:
@@ -37,7 +36,7 @@ def controller_revision(item: Document, now: float) -> list[object]:
             kind = str(owner.get("kind") or "").lower()
             shown = f"{kind}.{group}/{owner.get('name')}" if group else f"{kind}/{owner.get('name')}"
             break
-    return [_name(item), shown, item.get("revision", 0), _age(item, now)]
+    return [name_of(item), shown, item.get("revision", 0), age_of(item, now)]
 
 
 def flow_schema(item: Document, now: float) -> list[object]:
@@ -47,7 +46,7 @@ def flow_schema(item: Document, now: float) -> list[object]:
     dangling = next((each.get("status") for each in conditions if each.get("type") == "Dangling"), "?")
     level = part(spec, "priorityLevelConfiguration").get("name")
     method = part(spec, "distinguisherMethod").get("type") or _NONE
-    return [_name(item), level, spec.get("matchingPrecedence", 0), method, _age(item, now), dangling]
+    return [name_of(item), level, spec.get("matchingPrecedence", 0), method, age_of(item, now), dangling]
 
 
 def priority_level(item: Document, now: float) -> list[object]:
@@ -56,7 +55,7 @@ def priority_level(item: Document, now: float) -> list[object]:
     limited, queuing = part(spec, "limited"), part(spec, "limited", "limitResponse", "queuing")
     queues = [queuing.get(name, 0) if queuing else _NONE for name in ("queues", "handSize", "queueLengthLimit")]
     shares = limited.get("nominalConcurrencyShares", 0) if limited else _NONE
-    return [_name(item), spec.get("type"), shares, *queues, _age(item, now)]
+    return [name_of(item), spec.get("type"), shares, *queues, age_of(item, now)]
 
 
 def pod_template(item: Document, now: float) -> list[object]:
@@ -65,12 +64,12 @@ def pod_template(item: Document, now: float) -> list[object]:
     containers = parts(part(template, "spec"), "containers")
     lists = [",".join(str(each.get(name)) for each in containers) for name in ("name", "image")]
     labels = part(template, "metadata", "labels")
-    return [_name(item), *lists, ",".join(f"{key}={value}" for key, value in sorted(labels.items())) or _NONE]
+    return [name_of(item), *lists, ",".join(f"{key}={value}" for key, value in sorted(labels.items())) or _NONE]
 
 
 def attributes_class(item: Document, now: float) -> list[object]:
     """Return the cells of a VolumeAttributesClass."""
-    return [_name(item), item.get("driverName"), _age(item, now)]
+    return [name_of(item), item.get("driverName"), age_of(item, now)]
 
 
 def validating_policy(item: Document, now: float) -> list[object]:
@@ -87,7 +86,7 @@ def _policy(item: Document, counted: str, now: float) -> list[object]:
     spec = part(item, "spec")
     kind = part(spec, "paramKind")
     shown = f"{kind.get('apiVersion', '')}/{kind.get('kind', '')}" if kind else _UNSET
-    return [_name(item), len(parts(spec, counted)), shown, _age(item, now)]
+    return [name_of(item), len(parts(spec, counted)), shown, age_of(item, now)]
 
 
 def policy_binding(item: Document, now: float) -> list[object]:
@@ -98,7 +97,7 @@ def policy_binding(item: Document, now: float) -> list[object]:
         shown = f"{reference.get('namespace') or '*'}/{reference['name']}"
     elif isinstance(reference.get("selector"), dict):
         shown = _go_selector(part(reference, "selector"))
-    return [_name(item), spec.get("policyName") or "", shown, _age(item, now)]
+    return [name_of(item), spec.get("policyName") or "", shown, age_of(item, now)]
 
 
 def _go_selector(selector: Document) -> str:
