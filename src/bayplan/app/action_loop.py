@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from bayplan.apiserver.bridge.bridge import Bridge
+from bayplan.apiserver.model.users import component
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.in_process import answer_at_once
 from bayplan.base.clock import Clock
@@ -22,7 +23,7 @@ from bayplan.engine.actions import Action
 from bayplan.live.scheduler_thread import SchedulerThread
 
 SLICE_SECONDS = 0.004
-USER = "system:kube-scheduler"
+USER = component("system:kube-scheduler")
 
 
 class ActionLoop:

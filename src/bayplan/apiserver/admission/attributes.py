@@ -10,6 +10,7 @@ from bayplan.apiserver.admission.outgoing import Outgoing
 from bayplan.apiserver.kinds.conversion import served_form, stored_form
 from bayplan.apiserver.model.errors import ApiError, forbidden
 from bayplan.apiserver.model.resources import Resource, ResourceRegistry
+from bayplan.apiserver.model.users import User
 from bayplan.apiserver.store.store import Store
 from bayplan.base.plain_data import Document, part
 
@@ -79,14 +80,13 @@ class Attributes:
         subresource: the subresource, or empty.
         namespace: the namespace of the object; for a Namespace, its own name.
         name: the name of the object; empty if it is not generated yet.
-        user: the name of the user.
+        user: the user.
         dry_run: whether nothing will be stored.
         options: the options of the operation, such as a CreateOptions object.
         object: the new object, in the API version of the request; None for a deletion.
         old: the current object; None for a create.
         kind: the kind of the objects; for some subresources not the kind of the resource.
         read: decodes an object that a hook has changed, and applies defaults to it.
-        groups: the groups of the user.
         warnings: the warnings for the client.
     """
 
@@ -96,14 +96,13 @@ class Attributes:
     subresource: str
     namespace: str
     name: str
-    user: str
+    user: User
     dry_run: bool
     options: Document
     object: Document | None
     old: Document | None
     kind: GroupVersionKind
     read: Callable[[Document], Document]
-    groups: tuple[str, ...] = ()
     warnings: list[str] = field(default_factory=list)
 
     def versions(self, match: Match) -> tuple[Document | None, Document | None]:

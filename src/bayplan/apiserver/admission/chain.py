@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from bayplan.apiserver.admission.attributes import CREATE, DELETE, UPDATE, Attributes, GroupVersionKind, Server, kind_of
 from bayplan.apiserver.admission.matching import is_exempt, is_never_policed
 from bayplan.apiserver.admission.reinvocation import Reinvocation
-from bayplan.apiserver.kinds.registry import USER_GROUPS
 from bayplan.apiserver.model.errors import ApiError
 from bayplan.apiserver.model.requests import DeleteOptions, RequestInfo, WriteOptions
+from bayplan.apiserver.model.users import User, component
 from bayplan.base.plain_data import Document, part
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ _TABLES = (
     *(f"{_GROUP}/mutatingadmissionpolicies", f"{_GROUP}/mutatingadmissionpolicybindings"),
     *(f"{_GROUP}/validatingwebhookconfigurations", f"{_GROUP}/mutatingwebhookconfigurations"),
 )
-_CONTROLLERS = ("system:authenticated",)
 
 
 class _Hooks(NamedTuple):
@@ -113,7 +112,6 @@ class Admission:
             namespace=_namespace_of(info, name),
             name=name,
             user=options.user or _user_of(options.manager),
-            groups=USER_GROUPS if options.user else _CONTROLLERS,
             dry_run=options.dry_run,
             options=asked,
             object=new,
@@ -142,7 +140,6 @@ class Admission:
             namespace=_namespace_of(info, name),
             name=name,
             user=options.user or _user_of(""),
-            groups=USER_GROUPS if options.user else _CONTROLLERS,
             dry_run=options.dry_run,
             options=asked,
             object=None,
@@ -218,8 +215,8 @@ def _namespace_of(info: RequestInfo, name: str) -> str:
     return name if is_namespace else info.namespace
 
 
-def _user_of(manager: str) -> str:
-    """Return the user name of the cluster component with this field manager; kube-controller-manager's if it is empty."""
+def _user_of(manager: str) -> User:
+    """Return the user of the cluster component with this field manager; kube-controller-manager's if it is empty."""
     if manager == "kubelet":
-        return "system:node"
-    return f"system:{manager}" if manager else "system:kube-controller-manager"
+        return component("system:node")
+    return component(f"system:{manager or 'kube-controller-manager'}")

@@ -27,7 +27,7 @@ def admission_request(attributes: Attributes, match: Match) -> Document:
         "name": attributes.name,
         "namespace": attributes.namespace,
         "operation": attributes.operation,
-        "userInfo": {"username": attributes.user, "uid": attributes.user, "groups": list(attributes.groups)},
+        "userInfo": attributes.user.document(),
     }
     for name in ("subResource", "requestSubResource", "name", "namespace"):
         if not request[name]:

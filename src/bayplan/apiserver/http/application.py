@@ -14,6 +14,7 @@ from bayplan.apiserver.http.limits import RateLimit
 from bayplan.apiserver.http.protocol import ABORT
 from bayplan.apiserver.http.request_head import RequestHead
 from bayplan.apiserver.model.errors import ApiError
+from bayplan.apiserver.model.users import user_of
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.messages import Request, Response, Stream, is_malformed, parse_query
 from bayplan.apiserver.rest.negotiation import PLAIN
@@ -162,7 +163,7 @@ class Application:
                 return Response(400, b"400 Bad Request", "text/plain; charset=utf-8")
             content = body if isinstance(body, bytes) else await _read_body(head.headers, body)
             complete = Request(
-                request.method, request.path, request.query, request.headers, content, route=request.route
+                request.method, request.path, request.query, request.headers, content, request.user, route=request.route
             )
             response = await self._api.handle(complete)
             request.route = complete.route
@@ -179,14 +180,15 @@ class Application:
         """Check the access of a client, and return its request without the body.
 
         Raises:
-            ApiError: the client has no access.
+            ApiError: the client has no access, or its headers for a different user are incomplete.
         """
         scope = head.scope
         # The API rejects content types that forms send along with all other unsupported types.
         self._access.check(head.headers, method=scope["method"], path=scope["path"], forms=True)
         raw_path = scope.get("raw_path")
         path = unquote(raw_path.decode("latin-1").partition("?")[0]) if raw_path else scope["path"]
-        return Request(scope["method"], path, parse_query(scope["query_string"].decode("latin-1")), head.headers)
+        query = parse_query(scope["query_string"].decode("latin-1"))
+        return Request(scope["method"], path, query, head.headers, user=user_of(scope["headers"]))
 
     async def _respond(self, answer: Response, method: str, headers: dict[str, str], send: Send) -> None:
         waiting = self.until_durable(answer)

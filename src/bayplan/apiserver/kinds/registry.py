@@ -10,10 +10,8 @@ from bayplan.apiserver.kinds.device_kinds import DeviceSliceStrategy, DeviceStra
 from bayplan.apiserver.kinds.pods import PodStrategy
 from bayplan.apiserver.kinds.strategy import Context, Strategy, add_finalizer, copy_part, raise_generation
 from bayplan.apiserver.model.resources import Resource
+from bayplan.apiserver.model.users import ADMIN
 from bayplan.base.plain_data import Document, part, parts
-
-USER_GROUPS = ("system:masters", "system:authenticated")
-"""The groups of every client."""
 
 
 class _Plain(Strategy):
@@ -75,8 +73,9 @@ class SigningRequestStrategy(Strategy):
         super().prepare_create(context, document)
         spec = part(document, "spec")
         document["spec"] = spec
-        spec |= {"username": context.user, "uid": context.user, "groups": list(USER_GROUPS)}
-        spec.pop("extra", None)
+        for name in ("username", "uid", "groups", "extra"):
+            spec.pop(name, None)
+        spec |= (context.user or ADMIN).document()
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
         """Restore the spec, which is immutable."""

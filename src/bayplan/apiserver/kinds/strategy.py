@@ -18,6 +18,7 @@ from bayplan.apiserver.kinds.object_warnings import object_warnings
 from bayplan.apiserver.model.errors import Cause
 from bayplan.apiserver.model.requests import APPROVAL
 from bayplan.apiserver.model.resources import Resource
+from bayplan.apiserver.model.users import User
 from bayplan.base.plain_data import Document, part, texts
 
 
@@ -94,7 +95,7 @@ class Context(msgspec.Struct, frozen=True):
         subresource: the subresource, or empty.
         dry_run: whether nothing will be stored.
         imported: whether the object comes from a file or another cluster, whose address ranges may differ.
-        user: the user of the request.
+        user: the user of the request; None for components of the cluster.
     """
 
     resource: Resource
@@ -104,7 +105,7 @@ class Context(msgspec.Struct, frozen=True):
     subresource: str = ""
     dry_run: bool = False
     imported: bool = False
-    user: str = ""
+    user: User | None = None
 
     @property
     def is_status(self) -> bool:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 import msgspec
 
 from bayplan.apiserver.model.resources import Resource
+from bayplan.apiserver.model.users import User
 
 APPROVAL = "approval"
 """The subresource that sets the approval conditions of a CertificateSigningRequest, with its own validation rules."""
@@ -67,7 +68,7 @@ class WriteOptions(msgspec.Struct, frozen=True):
         manager: the name of the field manager.
         validation: what to do about unknown and repeated fields: ``Strict``, ``Warn`` or ``Ignore``.
         force: whether an apply takes ownership of conflicting fields.
-        user: the user of the request; empty for components of the cluster.
+        user: the user of the request; None for components of the cluster.
         query: the query of the request, for admission.
     """
 
@@ -75,7 +76,7 @@ class WriteOptions(msgspec.Struct, frozen=True):
     manager: str = ""
     validation: str = "Warn"
     force: bool = False
-    user: str = ""
+    user: User | None = None
     query: Mapping[str, str] = _NO_QUERY
 
 
@@ -88,7 +89,7 @@ class DeleteOptions(msgspec.Struct):
         propagation: ``Foreground``, ``Background``, ``Orphan`` or empty.
         orphan: the deprecated option orphanDependents; None if not set.
         dry_run: whether to delete nothing.
-        user: the user of the request; empty for components of the cluster.
+        user: the user of the request; None for components of the cluster.
         warnings: receives the warnings for the client.
     """
 
@@ -98,5 +99,5 @@ class DeleteOptions(msgspec.Struct):
     propagation: str = ""
     orphan: bool | None = None
     dry_run: bool = False
-    user: str = ""
+    user: User | None = None
     warnings: list[str] = msgspec.field(default_factory=list)

@@ -31,6 +31,7 @@ from bayplan.apiserver.kinds.strategy import Context, Strategy
 from bayplan.apiserver.model.errors import ApiError, internal
 from bayplan.apiserver.model.requests import APPROVAL
 from bayplan.apiserver.model.resources import Resource, ResourceRegistry
+from bayplan.apiserver.model.users import User
 from bayplan.apiserver.rest.signing_key import SigningKey
 from bayplan.apiserver.store.item import Item, Write
 from bayplan.apiserver.store.store import Store
@@ -228,7 +229,7 @@ class Backend:
         *,
         dry_run: bool = False,
         imported: bool = False,
-        user: str = "",
+        user: User | None = None,
     ) -> Context:
         """Return the context that strategies receive for a write."""
         table = f"{resource.table}/{APPROVAL}" if subresource == APPROVAL else resource.table

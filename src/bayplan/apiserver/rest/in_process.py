@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from bayplan.apiserver.model.users import ADMIN, User
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.messages import Request, Response, parse_query
 from bayplan.client.requests import ApiRequest, ApiResponse
 
 
-def answer_at_once(api: Api, request: ApiRequest, *, user_agent: str, user: str = "admin") -> ApiResponse:
+def answer_at_once(api: Api, request: ApiRequest, *, user_agent: str, user: User = ADMIN) -> ApiResponse:
     """Return the response to a request that need not wait. A watch, or a request that has to wait, gets status 500.
 
     Args:

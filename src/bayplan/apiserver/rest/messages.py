@@ -10,6 +10,7 @@ from urllib.parse import unquote_plus
 import msgspec
 
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
+from bayplan.apiserver.model.users import ADMIN, User
 from bayplan.apiserver.rest.negotiation import Form
 
 
@@ -38,7 +39,7 @@ class Request(msgspec.Struct):
         query: the parameters; of repeated parameters, the first value.
         headers: the headers, with names in lower case.
         body: the complete body.
-        user: the name of the user.
+        user: the user.
         parsed: the cached result of parsing a YAML body: the value, or the error.
         warnings: the warnings for the client, about the body and from hooks; error responses include them.
         waits: whether the caller can wait for webhooks. If not, a request that needs one gets a 503, and a repeated
@@ -51,7 +52,7 @@ class Request(msgspec.Struct):
     query: Mapping[str, str] = msgspec.field(default_factory=dict)
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     body: bytes = b""
-    user: str = "admin"
+    user: User = ADMIN
     parsed: object = None
     warnings: list[str] = msgspec.field(default_factory=list)
     waits: bool = True

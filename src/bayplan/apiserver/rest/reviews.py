@@ -6,7 +6,6 @@ Sources: pkg/registry/authorization, pkg/registry/authentication, pkg/apis/autho
 from __future__ import annotations
 
 from bayplan.apiserver.fields import managed
-from bayplan.apiserver.kinds.registry import USER_GROUPS
 from bayplan.apiserver.model.errors import ApiError, Cause, bad_request, invalid, invalid_value, method_not_allowed
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.model.selectors import parse_fields, parse_labels
@@ -49,8 +48,8 @@ def review(backend: Backend, info: RequestInfo, request: Request) -> Document:
     else:
         document["metadata"] = metadata = {name: value for name, value in metadata.items() if name != "namespace"}
     if resource.name == "selfsubjectreviews":
-        user = {"username": request.user, "uid": request.user, "groups": list(USER_GROUPS)}
-        return {**head, "metadata": {"creationTimestamp": backend.now()}, "status": {"userInfo": user}}
+        status = {"userInfo": request.user.document()}
+        return {**head, "metadata": {"creationTimestamp": backend.now()}, "status": status}
     if resource.name == "selfsubjectrulesreviews":
         if not spec.get("namespace"):
             raise bad_request("no namespace on request")
@@ -65,11 +64,11 @@ def review(backend: Backend, info: RequestInfo, request: Request) -> Document:
         causes = _causes(resource.name, part(document, "metadata"), spec)
         if causes:
             raise invalid("", resource.group, "", causes)
-        status: Document = {"allowed": True}
+        access: Document = {"allowed": True}
         ignored = _ignored_selectors(part(spec, "resourceAttributes"))
         if ignored:
-            status["evaluationError"] = "; ".join(ignored)
-        return {**head, **document, "status": status}
+            access["evaluationError"] = "; ".join(ignored)
+        return {**head, **document, "status": access}
     raise method_not_allowed()
 
 
