@@ -17,7 +17,7 @@ import msgspec
 
 from bayplan.apiserver.admission.attributes import Server
 from bayplan.apiserver.admission.outgoing import Answer, Call, CallProblem
-from bayplan.apiserver.kinds.custom_resources import PruningConverter
+from bayplan.apiserver.kinds.custom_pruning import PruningConverter
 from bayplan.apiserver.model.errors import ApiError
 from bayplan.apiserver.model.resources import Resource
 from bayplan.base.plain_data import Document, part, parts, texts

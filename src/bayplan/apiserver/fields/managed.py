@@ -28,7 +28,7 @@ from bayplan.apiserver.fields.field_set import (
 )
 from bayplan.apiserver.fields.field_type import FieldType
 from bayplan.apiserver.fields.merging import merge, with_whole_values
-from bayplan.apiserver.fields.pruning import Converter, UndeclaredFieldError, prune
+from bayplan.apiserver.fields.pruning import ConversionError, Converter, prune
 from bayplan.base.plain_data import Document
 
 APPLY = "Apply"
@@ -123,7 +123,7 @@ class WriteContext(msgspec.Struct):
         """Return a document converted between API versions, and its type in the second one; None if it can't be converted.
 
         Raises:
-            UndeclaredFieldError: the second version does not declare all fields of the document.
+            ConversionError: the second version does not declare all fields of the document.
         """
         if source == target == self.api_version:
             return self.kind, document
@@ -286,7 +286,7 @@ def _after_changes(
     took = union(found.added, found.modified)
     try:
         left = _taken(managers, _Changes(request, live, new, found), spare=None)
-    except UndeclaredFieldError:
+    except ConversionError:
         # Upstream gives up tracking the object.
         return {}
     mine = difference(took, _NEVER_OWNED)
@@ -336,8 +336,8 @@ class _Changes:
         pair = [request.convert(request.api_version, api_version, self._documents[0])]
         try:
             pair.append(request.convert(request.api_version, api_version, self._documents[1]))
-        except UndeclaredFieldError as problem:
-            raise UndeclaredFieldError(f"failed to convert new object: {problem}") from problem
+        except ConversionError as problem:
+            raise ConversionError(f"failed to convert new object: {problem}") from problem
         if pair[0] is None or pair[1] is None:
             return None
         found = compare(pair[0][0], bare(pair[0][1]), bare(pair[1][1]))
@@ -396,15 +396,15 @@ def _check_last_version(request: WriteContext, last: Owned, merged: Document) ->
     """Raise if the version that a manager applied before does not declare all fields of the merged object.
 
     Raises:
-        UndeclaredFieldError: it lacks a field.
+        ConversionError: it lacks a field.
     """
     if last.api_version == request.api_version:
         return
     try:
         request.convert(request.api_version, last.api_version, merged)
-    except UndeclaredFieldError as problem:
+    except ConversionError as problem:
         what = "failed to prune fields: failed to convert merged object to last applied version"
-        raise UndeclaredFieldError(f"{what}: {problem}") from problem
+        raise ConversionError(f"{what}: {problem}") from problem
 
 
 def apply(
@@ -423,7 +423,7 @@ def apply(
     Raises:
         ApplyConflict: other managers own fields that the configuration changes, and `force` is off.
         KeylessItemError: the object has no managers, and an item of a keyed list without a key.
-        UndeclaredFieldError: the version of a manager does not declare all fields of the object.
+        ConversionError: the version of a manager does not declare all fields of the object.
     """
     live = bare(live)
     if not managers and live != zero:

@@ -12,8 +12,8 @@ from bayplan.apiserver.fields.merging import remove, with_named_fields
 from bayplan.base.plain_data import Document
 
 
-class UndeclaredFieldError(Exception):
-    """A version of the object does not declare one of its fields."""
+class ConversionError(Exception):
+    """An object cannot be converted: the other version does not exist any more, or does not declare all fields."""
 
 
 Converter: TypeAlias = Callable[[str, str, Document], "tuple[FieldType, Document] | None"]
@@ -34,7 +34,7 @@ def prune(
         version: the API version of the object.
 
     Raises:
-        UndeclaredFieldError: one of the versions does not declare all fields of the object.
+        ConversionError: one of the versions does not declare all fields of the object.
     """
     found = convert(version, last_version, merged)
     if found is None:
@@ -65,9 +65,9 @@ def _with_owned(
     for other in sorted(owned, key=lambda each: each != first):
         try:
             pair = convert(version, other, whole), convert(version, other, left)
-        except UndeclaredFieldError as problem:
+        except ConversionError as problem:
             what = f"failed add back owned items: failed to convert merged object at version {other}"
-            raise UndeclaredFieldError(f"failed to prune fields: {what}: {problem}") from problem
+            raise ConversionError(f"failed to prune fields: {what}: {problem}") from problem
         if pair[0] is None or pair[1] is None:
             continue
         kind, whole = pair[0]

@@ -57,6 +57,8 @@ class Resource:
         stored_schema: the schema of a custom resource's stored version.
         schema_revision: the revision at which the definition of a custom resource last changed. The schema applies to
             older objects when they are read.
+        earlier_schemas: the schemas of the versions in which older objects of a custom resource are stored, each with the
+            revision at which the stored version changed, in this order.
         terminating: whether the definition of a custom resource is being deleted, so that no objects can be created.
         own_list_kind: the kind of the lists of a custom resource, if its definition has one.
     """
@@ -78,6 +80,7 @@ class Resource:
     rules: SchemaRules | None = None
     stored_schema: dict[str, object] | None = None
     schema_revision: int = 0
+    earlier_schemas: tuple[tuple[int, dict[str, object]], ...] = ()
     terminating: bool = False
     own_list_kind: str = ""
 
@@ -110,6 +113,7 @@ class ResourceRegistry:
         groups: the names of the served groups; the core group is empty.
         custom_versions: the number of custom resources in each (group, version) that has any.
         changes: the number of changes since the start.
+        unserved: the versions of custom resources that are defined but not served, by group, version and name.
     """
 
     def __init__(self) -> None:
@@ -119,6 +123,7 @@ class ResourceRegistry:
         self.groups: list[str] = []
         self.custom_versions: dict[tuple[str, str], int] = {}
         self.changes = 0
+        self.unserved: dict[tuple[str, str, str], Resource] = {}
         facts = api_facts()
         for path, entries in facts.resources.items():
             group, version = ("", "v1") if path == "/api/v1" else (path.split("/")[2], path.split("/")[3])
@@ -204,7 +209,8 @@ class ResourceRegistry:
             self.groups.append(group)
 
     def remove_custom(self, group: str, version: str, name: str) -> None:
-        """Stop serving a custom resource in one version; a group without resources disappears."""
+        """Remove one version of a custom resource, served or not; a group without resources disappears."""
+        self.unserved.pop((group, version, name), None)
         if self._by_path.pop((group, version, name), None) is None:
             return
         self.changes += 1

@@ -13,7 +13,7 @@ from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import KeylessItemError
 from bayplan.apiserver.fields.field_declarations import configuration_problem, object_problem
 from bayplan.apiserver.fields.field_type import FieldType
-from bayplan.apiserver.fields.pruning import UndeclaredFieldError
+from bayplan.apiserver.fields.pruning import ConversionError
 from bayplan.apiserver.model.errors import (
     ApiError,
     bad_request,
@@ -134,7 +134,7 @@ def _merged(
         return _applied(context, resource, old, config, managers, force=options.force)
     except managed.ApplyConflict as problem:
         raise conflicting(problem) from problem
-    except UndeclaredFieldError as problem:
+    except ConversionError as problem:
         raise internal(str(problem)) from problem
     except KeylessItemError as problem:
         where, why = _identity(target_of(resource), old), configuration_problem("", resource.fields, old)

@@ -20,10 +20,11 @@ from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import fields_of
 from bayplan.apiserver.fields.field_declarations import configuration_problem
 from bayplan.apiserver.fields.field_type import FieldType
-from bayplan.apiserver.fields.pruning import UndeclaredFieldError
+from bayplan.apiserver.fields.pruning import ConversionError
 from bayplan.apiserver.kinds import custom_resources
 from bayplan.apiserver.kinds.accepted_names import AcceptedNames
 from bayplan.apiserver.kinds.conversion import is_converted, served_form, stored_form
+from bayplan.apiserver.kinds.custom_pruning import PruningConverter, as_read, stored_earlier
 from bayplan.apiserver.kinds.registry import strategy_of
 from bayplan.apiserver.kinds.selectable_fields import selectable_values
 from bayplan.apiserver.kinds.service_allocation import FIRST_NODE_PORT, LAST_NODE_PORT, SERVICE_NETWORK
@@ -106,7 +107,7 @@ class Backend:
         self._uids: list[str] = []
         self._decoded: dict[str, tuple[int, list[Document]]] = {}
         # The spec of each CustomResourceDefinition, and the revision since which it is in effect.
-        self._definitions: dict[str, tuple[Document, int]] = {}
+        self._definitions: dict[str, tuple[Document, int, list[tuple[int, str]]]] = {}
         self.accepted_names = AcceptedNames()
         self.outgoing = Outgoing()
         self.admission = Admission(self)
@@ -295,8 +296,11 @@ class Backend:
         revision = int(str(part(definition, "metadata").get("resourceVersion") or 0))
         if before is not None and before[0] == spec:
             revision = min(revision, before[1])
-        self._definitions[name] = (spec, revision)
-        custom_resources.set_stored_schema(self.registry, spec, revision)
+        stored, version = [] if before is None else before[2], custom_resources.stored_version(spec)
+        if not stored or stored[-1][1] != version:
+            stored = [*stored, (revision, version)]
+        self._definitions[name] = (spec, revision, stored)
+        custom_resources.set_stored_schema(self.registry, spec, revision, stored)
 
     def stop_custom(self, definition: Document) -> None:
         """Stop serving the custom resources of a deleted CustomResourceDefinition."""
@@ -308,13 +312,15 @@ class Backend:
     ) -> tuple[FieldType, Document] | None:
         """Return a document converted from one version of a resource to another, and its type in the second one.
 
-        None if there is no such version, or a webhook would have to convert the document.
+        None if a built-in resource has no such version, or a webhook would have to convert the document.
 
         Raises:
-            UndeclaredFieldError: the document has a field that the second version does not declare.
+            ConversionError: a custom resource has no such version, or the version does not declare a field of the document.
         """
         before, after = (self.in_group(resource, each) for each in (source, target))
         if before is None or after is None:
+            if resource.custom is not None:
+                raise ConversionError(f"request to convert CR to an invalid group/version: {target}")
             return None
         if any(isinstance(each.converter, WebhookConverter) for each in (before, after)):
             return None
@@ -322,7 +328,7 @@ class Backend:
             # Upstream does not drop fields that this version lacks before it compares.
             problem = configuration_problem("", after.fields, document)
             if problem:
-                raise UndeclaredFieldError(problem)
+                raise ConversionError(problem)
             return after.fields, document
         return after.fields, served_form(after, stored_form(before, document))
 
@@ -335,11 +341,15 @@ class Backend:
         return subresource == "status" and other is not None and other.has_status
 
     def in_group(self, resource: Resource, api_version: str) -> Resource | None:
-        """Return a resource in another version of its group, or None if there is none."""
+        """Return a resource in another version of its group, which may be unserved, or None if there is none."""
         if api_version == resource.api_version:
             return resource
         group, _, version = api_version.rpartition("/")
-        return self.registry.find(group, version, resource.name) if group == resource.group else None
+        if group != resource.group:
+            return None
+        return self.registry.find(group, version, resource.name) or self.registry.unserved.get(
+            (group, version, resource.name)
+        )
 
     def convert_ahead(self, resource: Resource, document: Document) -> None:
         """Convert an object to all served versions before it is stored, so that watches need not wait for a webhook.
@@ -416,14 +426,18 @@ class Backend:
         return _encode(self.document(resource, item)) if is_converted(resource) else item.raw
 
     def is_outdated(self, resource: Resource, document: Document) -> bool:
-        """Return whether a stored object is older than its schema, and reads show it differently."""
+        """Return whether a write without changes, given the object as it is read, stores an object in a different form."""
+        is_pruned = isinstance(resource.converter, PruningConverter)
         if not resource.schema_revision:
             return False
         metadata = part(document, "metadata")
         item = self.store.get(resource.table, (str(metadata.get("namespace") or ""), str(metadata.get("name"))))
-        if item is None or item.revision >= resource.schema_revision:
+        if item is None or (item.revision >= resource.schema_revision and not is_pruned):
             return False
-        return not same_json(decode_item(item), stored_document(resource, item))
+        if any(item.revision < until for until, _ in resource.earlier_schemas):
+            return True
+        form = stored_form(resource, document) if is_pruned else stored_document(resource, item)
+        return not same_json(decode_item(item), form)
 
 
 def ordered_metadata(metadata: Document) -> Document:
@@ -443,5 +457,6 @@ def stored_document(resource: Resource, item: Item) -> Document:
     if places:
         return raw_values.sent(places, document, item.raw)
     if item.revision < resource.schema_revision and resource.stored_schema is not None:
-        return custom_resources.as_read(resource.stored_schema, document)
+        earlier = stored_earlier(resource, item.revision, document)
+        return as_read(resource.stored_schema, document) if earlier is None else earlier
     return document

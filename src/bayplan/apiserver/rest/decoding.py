@@ -12,7 +12,7 @@ from bayplan.apiserver.codec.bodies import BodyError, Parsed, parse_json, parse_
 from bayplan.apiserver.codec.decode_error import DecodeError, go_kind, reported
 from bayplan.apiserver.codec.protobuf import ProtobufError, decode_envelope, decode_message
 from bayplan.apiserver.codec.shape import Unknown, shape_of
-from bayplan.apiserver.kinds.custom_resources import prune
+from bayplan.apiserver.kinds.custom_pruning import prune
 from bayplan.apiserver.kinds.defaults import apply_defaults
 from bayplan.apiserver.kinds.pods import unify_pod_ips
 from bayplan.apiserver.kinds.spec_cache import SpecCache

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.field_set import Node, difference, intersection, union
 from bayplan.apiserver.fields.field_type import field_type
-from bayplan.apiserver.kinds.custom_resources import prune
+from bayplan.apiserver.kinds.custom_pruning import prune
 from bayplan.apiserver.model.errors import (
     ApiError,
     Cause,
@@ -173,7 +173,9 @@ def _managers(backend: Backend, resource: Resource, old: Document) -> tuple[mana
     without: managed.Managers = {}
     for who in list(managers) if resource.custom is not None else ():
         other = backend.in_group(resource, managers[who].api_version)
-        if other is not None and other.custom is not None and part(other.custom, "subresources").get("scale") is None:
+        if other is None:
+            del managers[who]  # Upstream drops managers of versions that have been removed.
+        elif other.custom is not None and part(other.custom, "subresources").get("scale") is None:
             without[who] = managers.pop(who)
     return managers, without
 
