@@ -72,6 +72,31 @@ def test_a_scale_drops_managers_of_removed_versions() -> None:
     assert managers(client, "v1") is None
 
 
+def test_the_answer_to_a_scale_lacks_replicas_that_the_stored_version_does_not_have() -> None:
+    client = make_client("v1", v1={"a": TEXT}, v2={"a": TEXT})
+    create(client, "v1", {"a": "1"})
+    scale: Document = {"scale": {"specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n"}}
+    change(client, [*versions("v1", v1={"a": TEXT}), version("v2", {"a": TEXT, "n": {"type": "integer"}}, scale)])
+    assert client.patch(f"{path('m', 'v2')}/scale", {"spec": {"replicas": 2}}).at("spec") == {}
+
+
+def test_a_deleted_definition_without_served_versions_takes_its_objects_along() -> None:
+    client = make_client("v1", v1=BOTH)
+    create(client, "v1", {"a": "1"})
+    found = versions("v1", v1=BOTH)
+    found[0]["served"] = False
+    change(client, found)
+    assert client.delete(NAME).status == 200
+    assert client.get(NAME).status == 404
+
+
+def test_strict_validation_reports_no_unknown_fields_of_another_kind() -> None:
+    client = make_client("v1", v1=BOTH)
+    create(client, "v1", {"a": "1"})
+    other = {"apiVersion": f"{GROUP}/v1", "kind": "Other", "metadata": {"name": "m"}, "spec": {"z": 1}}
+    assert client.put(f"{path()}?fieldValidation=Strict", other).status == 422
+
+
 def test_a_manager_of_a_version_that_is_no_longer_served_stays() -> None:
     client = make_client("v1", v1=BOTH, v2=BOTH)
     create(client, "v2", {"a": "1"})

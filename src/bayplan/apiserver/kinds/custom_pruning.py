@@ -60,7 +60,7 @@ class PruningConverter:
 
 
 def through_storage(resource: Resource, document: Document) -> Document:
-    """Return an object without the fields that its stored version lacks, as in the response to a dry run."""
+    """Return an object without the fields that its stored version lacks, as in the response to a write."""
     if isinstance(resource.converter, PruningConverter):
         return resource.converter.from_storage(resource.converter.to_storage(document))
     return document

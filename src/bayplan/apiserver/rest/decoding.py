@@ -325,7 +325,9 @@ def read_custom(
         validation: "Ignore", "Warn" or "Strict".
         preserve_nulls: whether to keep nulls of fields that are not nullable and have no default.
     """
-    document, unknown = prune(target.resource, cast("Document", _go_numbers(value)), preserve_nulls=preserve_nulls)
+    # The schema does not apply to another kind, which validation refuses.
+    resource = target.resource if value.get("kind", target.kind) == target.kind else None
+    document, unknown = prune(resource, cast("Document", _go_numbers(value)), preserve_nulls=preserve_nulls)
     metadata = part(document, "metadata")
     sent = document.get("metadata")
     if isinstance(sent, list):

@@ -253,7 +253,9 @@ def _delete_definition(backend: Backend, info: RequestInfo, old: Document, optio
     begin_instance_deletion(backend, new)
     spec = part(old, "spec")
     table = f"{spec.get('group')}/{part(spec, 'names').get('plural')}"
-    instances = backend.registry.by_table().get(table)
+    registry = backend.registry
+    unserved = (each for each in registry.unserved.values() if each.table == table)
+    instances = registry.by_table().get(table) or next(unserved, None)
     if instances is not None:
         target = RequestInfo("deletecollection", instances)
         delete_collection(backend, target, list(backend.store.between(table)), DeleteOptions())

@@ -209,10 +209,9 @@ def store_new(
     """Admit, prepare, validate and store a new object with these field managers. A dry run is not stored."""
     made = new_object(backend, info, document, options, managers=managers)
     set_managers(made.document, managers)
-    if options.dry_run:
-        made.document = through_storage(info.resource, made.document)
-    else:
+    if not options.dry_run:
         made.item = backend.put(info.resource, made.document)
+    made.document = through_storage(info.resource, made.document)
     return made
 
 
@@ -452,7 +451,8 @@ def _store_change(
         backend.remove(resource, {**old, "metadata": dict(part(old, "metadata"))})
         part(new, "metadata")["resourceVersion"] = version
         return Written(new, None, False, warnings)
-    return Written(new, backend.put(resource, new), False, warnings)
+    item = backend.put(resource, new)
+    return Written(through_storage(resource, new), item, False, warnings)
 
 
 def _causes_of_change(strategy: Strategy, context: Context, new: Document, old: Document) -> list[Cause]:
