@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
+from bayplan.base.plain_data import part
 from tests.apiserver.client import APPLY, MERGE, Client, Document
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 GADGETS = "/apis/example.com/v1/namespaces/default/gadgets"
 INTEGER: Document = {"type": "integer"}
+PRESERVE = "x-kubernetes-preserve-unknown-fields"
 SCALE: Document = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "g"}}
 
 
@@ -327,3 +331,46 @@ def test_lists_have_the_kind_of_the_definition() -> None:
 @pytest.mark.parametrize("method", ["POST", "HEAD", "DELETE"])
 def test_discovery_of_a_custom_version_ignores_the_method(method: str) -> None:
     assert make_client().call(method, "/apis/example.com/v1", {}, accept="application/*").status == 200
+
+
+def test_objects_in_a_map_of_any_values_lose_all_fields() -> None:
+    client = make_client(any={"type": "object", "additionalProperties": True})
+    sent = gadget(any={"a": 1, "b": {"c": 2}, "d": [{"e": 3}, 4]})
+    answer = client.call("POST", f"{GADGETS}?dryRun=All", sent)
+    assert answer.at("spec") == {"any": {"a": 1, "b": {}, "d": [{}, 4]}}
+    warnings = [value for name, value in answer.headers if name == "warning"]
+    assert [each.partition("field ")[2] for each in warnings] == ['\\"spec.any.b.c\\""', '\\"spec.any.d[0].e\\""']
+
+
+def test_a_schema_can_restrict_the_name() -> None:
+    client = make_client()
+    versions = cast("list[Document]", client.get(f"{DEFINITIONS}/gadgets.example.com").at("spec.versions"))
+    name = {"type": "object", "properties": {"name": {"type": "string", "pattern": "^[a-z]$"}}}
+    found = schema()
+    found["properties"] = {**part(found, "properties"), "metadata": name}
+    versions[0]["schema"] = {"openAPIV3Schema": found}
+    client.patch(f"{DEFINITIONS}/gadgets.example.com", {"spec": {"versions": versions}})
+    assert client.post(GADGETS, gadget("g")).status == 201
+    refused = client.post(GADGETS, gadget("long"))
+    want = "Invalid value: \"long\": metadata.name in body should match '^[a-z]$'"
+    assert (refused.status, refused.at("details.causes.0.message")) == (422, want)
+
+
+def test_a_status_may_contain_invalid_embedded_objects() -> None:
+    embedded: Document = {"type": "object", "x-kubernetes-embedded-resource": True, PRESERVE: True}
+    client = make_client()
+    versions = cast("list[Document]", client.get(f"{DEFINITIONS}/gadgets.example.com").at("spec.versions"))
+    found = schema()
+    found["properties"] = {**part(found, "properties"), "status": {"type": "object", "properties": {"e": embedded}}}
+    versions[0]["schema"] = {"openAPIV3Schema": found}
+    client.patch(f"{DEFINITIONS}/gadgets.example.com", {"spec": {"versions": versions}})
+    client.post(GADGETS, gadget("g"))
+    value = {"apiVersion": "v1", "kind": "C", "metadata": {"labels": {"a": "b c"}}}
+    assert client.patch(f"{GADGETS}/g/status", {"status": {"e": value}}).status == 200
+
+
+def test_an_unsupported_value_and_the_supported_ones_are_shown_as_go_does() -> None:
+    client = make_client(x={"type": "array", "items": {"type": "object", PRESERVE: True}, "enum": [[{"a": "b"}]]})
+    refused = client.post(GADGETS, gadget(x=[{"d": 1, "c": 2}]))
+    want = 'Unsupported value: [{"c":2,"d":1}]: supported values: "[{\\"a\\":\\"b\\"}]"'
+    assert refused.at("details.causes.0.message") == want

@@ -173,7 +173,10 @@ def _prune(schema: Document, value: object, path: str, dropped: list[str], known
                 kept = known.preserve_nulls and "default" not in inner and is_typed
                 if found is not None or kept or inner.get("nullable"):
                     out[name] = _prune(inner, found, here, dropped, known)
-            elif inner is True or schema.get(PRESERVE) or not schema:
+            elif inner is True:
+                # Any value is allowed, but its objects have no schema, so that all their fields are unknown.
+                out[name] = _prune(_NO_SCHEMA, item, here, dropped, known)
+            elif schema.get(PRESERVE) or not schema:
                 out[name] = item
             else:
                 dropped.append(here)

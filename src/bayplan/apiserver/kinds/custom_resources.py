@@ -253,12 +253,20 @@ class CustomStrategy(Strategy):
 def _causes(context: Context, new: Document, old: Document | None) -> list[Cause]:
     """Return the errors of a new object, or of an update, in upstream's order."""
     schema, value, before = _schema(context), _body(new), None if old is None else _body(old)
-    causes = value_causes(schema, value, before)
+    causes = _value_causes(schema, new, old)
     causes += _scale_problems(context, new, _SPEC_PATHS + _STATUS_PATHS)
     causes += structure_causes(schema, value, before)
     # The errors of the metadata prevent the rules from running, too.
     others = check_metadata(part(new, "metadata"), context.resource.namespaced, "path") if old is None else []
     return _with_rules(context, new, old, causes, others)
+
+
+def _value_causes(schema: Document, new: Document, old: Document | None) -> list[Cause]:
+    """Return the errors of single values. A schema can restrict the name in the metadata, too."""
+    if "metadata" not in part(schema, "properties"):
+        return value_causes(schema, _body(new), None if old is None else _body(old))
+    pair = [None if each is None else {**_body(each), "metadata": part(each, "metadata")} for each in (new, old)]
+    return value_causes(schema, pair[0], pair[1])
 
 
 _SPEC_PATHS, _STATUS_PATHS = ("specReplicasPath",), ("statusReplicasPath", "labelSelectorPath")

@@ -56,11 +56,13 @@ def value_causes(schema: Document, value: object, old: object = None) -> list[Ca
 
 def structure_causes(schema: Document, value: object, old: object = None) -> list[Cause]:
     """Return the errors of embedded objects, and of repeated items of lists; see `validate_custom`."""
-    causes = _check_embedded(schema, value, "")
+    return _check_embedded(schema, value, "") + _repeated_items(schema, value, old)
+
+
+def _repeated_items(schema: Document, value: object, old: object) -> list[Cause]:
     # An object that already has repeated items may keep them.
-    if old is None or not check_list_types(schema, old, ""):
-        causes += check_list_types(schema, value, "")
-    return causes
+    is_kept = old is not None and check_list_types(schema, old, "")
+    return [] if is_kept else check_list_types(schema, value, "")
 
 
 def validate_default(schema: Document, value: object) -> list[Cause]:
@@ -74,6 +76,8 @@ def validate_default(schema: Document, value: object) -> list[Cause]:
 def validate_custom_status(schema: Document, new: Document, old: Document) -> list[Cause]:
     """Return the errors of a status update, which checks only the status; messages name fields relative to it.
 
+    Upstream does not check embedded objects here.
+
     Args:
         schema: the schema of the complete object.
         new: the changed object.
@@ -83,7 +87,8 @@ def validate_custom_status(schema: Document, new: Document, old: Document) -> li
         return []
     status = part(schema, "properties", "status")
     # The complete values, not only objects: a status of another type is an error of its type.
-    causes = validate_custom(status, new["status"], old.get("status"))
+    causes = value_causes(status, new["status"], old.get("status"))
+    causes += _repeated_items(status, new["status"], old.get("status"))
     return [cause._replace(field=f"status.{cause.field}" if cause.field else "status") for cause in causes]
 
 
@@ -204,7 +209,8 @@ def _check_enum(schema: Document, value: object, path: str, work: _Work) -> list
     if any(_same(each, value) for each in allowed):
         return []
     work.spend(len(allowed) * _LISTING_STEPS)
-    names = [each if isinstance(each, str) else shown_value(each) for each in allowed]
+    # `not_supported` adds the quotation marks.
+    names = [quote(each if isinstance(each, str) else shown_value(each))[1:-1] for each in allowed]
     return [not_supported(path, shown_value(value), names)]
 
 

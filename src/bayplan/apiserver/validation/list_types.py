@@ -62,4 +62,4 @@ def shown_value(value: object) -> str:
     """Return a value as messages show it."""
     if isinstance(value, str):
         return quote(value)
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
