@@ -374,3 +374,12 @@ def test_an_unsupported_value_and_the_supported_ones_are_shown_as_go_does() -> N
     refused = client.post(GADGETS, gadget(x=[{"d": 1, "c": 2}]))
     want = 'Unsupported value: [{"c":2,"d":1}]: supported values: "[{\\"a\\":\\"b\\"}]"'
     assert refused.at("details.causes.0.message") == want
+
+
+def test_unknown_fields_inside_a_preserving_object_can_be_applied_and_are_owned() -> None:
+    inner: Document = {"type": "object", "properties": {"b": INTEGER}}
+    client = make_client(x={"type": "object", PRESERVE: True, "properties": {"a": inner}})
+    answer = client.patch(f"{GADGETS}/g?fieldManager=m", gadget(x={"a": {"b": 1, "c": 2}}), APPLY)
+    assert (answer.status, answer.at("spec")) == (201, {"x": {"a": {"b": 1}}})
+    owned = answer.at("metadata.managedFields.0.fieldsV1")
+    assert owned == {"f:spec": {"f:x": {"f:a": {"f:b": {}, "f:c": {}}}}}

@@ -43,24 +43,31 @@ def _scalar(schema: Document) -> FieldType:
     return _type_of(Merge.LEAF, "any scalar" if is_any else _JSON_TYPES.get(str(schema.get("type")), ""))
 
 
-def _field_type(schema: Document) -> FieldType:
-    """Return the merge type of the values that a structural schema describes."""
-    kind = schema.get("type")
+def _field_type(schema: Document, *, preserves: bool = False) -> FieldType:
+    """Return the merge type of the values that a structural schema describes.
+
+    Args:
+        schema: the schema.
+        preserves: whether an outer schema preserves unknown fields. Then all inner objects can have unknown fields, too,
+            although they are pruned (upstream's pkg/schemaconv/openapi.go of kube-openapi).
+    """
+    kind, preserves = schema.get("type"), preserves or bool(schema.get(PRESERVE))
     if schema.get("x-kubernetes-map-type") == "atomic":
         result = _type_of(Merge.LEAF, "map")
         result.is_map = True
-        result.content = _field_type({**schema, "x-kubernetes-map-type": ""})
+        result.content = _field_type({**schema, "x-kubernetes-map-type": ""}, preserves=preserves)
         return result
     if kind == "object":
         properties, embedded = part(schema, "properties"), bool(schema.get(EMBEDDED))
         result = _type_of(Merge.STRUCT if properties or embedded else Merge.MAP, "map")
         result.fields = {
-            name: _field_type(inner if isinstance(inner, dict) else {}) for name, inner in properties.items()
+            name: _field_type(inner if isinstance(inner, dict) else {}, preserves=preserves)
+            for name, inner in properties.items()
         }
         inner = schema.get("additionalProperties")
         if isinstance(inner, dict):
-            result.element = _field_type(inner)
-        elif not properties or inner or schema.get(PRESERVE):
+            result.element = _field_type(inner, preserves=preserves)
+        elif not properties or inner or preserves:
             result.element = UNTYPED
         if embedded:
             _add_metadata(result)
@@ -69,7 +76,7 @@ def _field_type(schema: Document) -> FieldType:
         how = schema.get("x-kubernetes-list-type")
         result = _type_of({"map": Merge.KEYED_LIST, "set": Merge.SET}.get(str(how), Merge.LEAF), "list")
         result.is_list = True
-        result.element = _field_type(part(schema, "items"))
+        result.element = _field_type(part(schema, "items"), preserves=preserves)
         result.keys = tuple(sorted(texts(schema, "x-kubernetes-list-map-keys")))
         declared = part(schema, "items", "properties")
         result.key_defaults = {
