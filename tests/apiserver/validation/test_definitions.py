@@ -51,6 +51,16 @@ _RULE: Document = {"rule": "self > 3", "message": "more"}
             id="a path without a dot",
         ),
         pytest.param(
+            _definition({"properties": {"a": {"type": "string"}}}, selectableFields=[{"jsonPath": ".a[0]"}]),
+            'spec.selectableFields[0].jsonPath: Invalid value: ".a[0]": is an invalid path: array notation is not allowed',
+            id="a path with brackets",
+        ),
+        pytest.param(
+            _definition({"properties": {"a": {"type": "string"}}}, selectableFields=[{"jsonPath": ".a."}]),
+            'spec.selectableFields[0].jsonPath: Invalid value: ".a.": is an invalid path: unexpected end of JSON path',
+            id="a path that ends with a dot",
+        ),
+        pytest.param(
             _definition({"properties": {"a": {"$ref": "x"}, "b": {}}}),
             f"is invalid: {_SCHEMA}.properties[a].$ref: Forbidden: $ref is not supported",
             id="a reference, which hides errors of the structure",

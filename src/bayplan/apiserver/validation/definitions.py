@@ -10,6 +10,7 @@ import re
 
 from bayplan.apiserver.model.errors import Cause, forbidden_value, invalid_value, not_supported, required
 from bayplan.apiserver.validation.engine import Causes, go_value, immutable, kind, optional, sent
+from bayplan.apiserver.validation.field_paths import find_field
 from bayplan.apiserver.validation.hook_clients import client_service, hook_url, review_versions
 from bayplan.apiserver.validation.internal_json import shown_as
 from bayplan.apiserver.validation.schemas import check_schema, has_defaults
@@ -136,17 +137,12 @@ def _selectable(version: Document, schema: object, path: str, out: Causes) -> No
         if not text:
             out.append(required(here))
             continue
-        inner: object = schema
-        for name in text.removeprefix(".").split("."):
-            inner = part(inner, "properties").get(name) if isinstance(inner, dict) else None
+        inner, why = find_field(schema if isinstance(schema, dict) else {}, text)
         kind_of_field = inner.get("type") if isinstance(inner, dict) else None
-        if not text.startswith(".") or inner is None:
-            why = "does not refer to a valid field"
-            if not text.startswith("."):
-                why = f"expected [ or . but got: {text.partition('.')[0]}"
+        if why:
             out.append(invalid_value(here, quote(text), f"is an invalid path: {why}"))
             continue
-        if text.startswith(".metadata."):
+        if text.split(".")[1] == "metadata":
             out.append(invalid_value(here, quote(text), "must not point to fields in metadata"))
         if kind_of_field not in ("string", "boolean", "integer"):
             detail = "must point to a field of type string, boolean or integer. Enum string fields and strings with "

@@ -34,3 +34,25 @@ def normalized_path(schema: Document, text: str) -> str | None:
             return None
         at = inner
     return shown
+
+
+def find_field(schema: Document, text: str) -> tuple[object, str]:
+    """Return the schema of the field at a path without brackets, such as ``.spec.size``, or why the path is invalid.
+
+    Source: ValidFieldPath in apiextensions-apiserver/pkg/apiserver/schema/cel v1.36.3.
+    """
+    tokens = _TOKEN.findall(text)
+    at: object = schema
+    while tokens:
+        opening = tokens.pop(0)
+        if opening == "[":
+            return None, "array notation is not allowed"
+        if opening != ".":
+            return None, f"expected [ or . but got: {opening}"
+        if not tokens:
+            return None, "unexpected end of JSON path"
+        name, outer = tokens.pop(0), at if isinstance(at, dict) else {}
+        at = part(outer, "properties").get(name) if outer.get("properties") else outer.get("additionalProperties")
+        if not at:
+            return None, "does not refer to a valid field"
+    return at, ""
