@@ -138,3 +138,14 @@ def test_a_deletion_reads_only_the_definitions_that_wait_for_a_name(
     work.take()
     undefine(client, "gadgets")
     assert work.take()[1] == without[1] + 1
+
+
+def test_an_accepted_name_of_a_definition_cannot_become_its_short_name(client: Client) -> None:
+    path = f"{DEFINITIONS}/gadgets.example.com"
+    client.patch(path, {"spec": {"names": {"shortNames": ["g", "gadgets"]}}}, MERGE)
+    answer = client.get(path)
+    assert answer.at("status.conditions.0.message") == '"gadgets" is already in use'
+    assert answer.at("status.acceptedNames.shortNames") == ["g", "ga"]
+    client.patch(path, {"spec": {"names": {"shortNames": ["g"]}}}, MERGE)
+    answer = client.get(path)
+    assert answer.at("status.conditions.0.reason") == "NoConflicts"

@@ -65,9 +65,12 @@ class AcceptedNames:
             self._waiting.pop(group, None)
         return found
 
-    def in_use(self, group: str, name: Name, definition: str) -> bool:
-        """Return whether a definition of a group other than `definition` has an accepted name."""
-        return any(each != definition for each in self._users.get((group, name), ()))
+    def in_use(self, group: str, name: Name) -> bool:
+        """Return whether any definition of a group has an accepted name.
+
+        A definition's own names count, too: its plural cannot become its short name.
+        """
+        return (group, name) in self._users
 
 
 def _names(names: Document) -> frozenset[Name]:

@@ -60,7 +60,7 @@ _SINGLE_NAMES = (("plural", "Plural"), ("singular", "Singular"), ("kind", "Kind"
 def _accepted_names(definition: Document, names: AcceptedNames) -> tuple[Document, tuple[str, str] | None]:
     """Return the accepted names, and the reason and message of the last conflict, or None if there is none."""
     before, spec = part(definition, "status", "acceptedNames"), part(definition, "spec")
-    in_use = partial(names.in_use, str(spec.get("group")), definition=str(part(definition, "metadata").get("name")))
+    in_use = partial(names.in_use, str(spec.get("group")))
     wanted = part(spec, "names")
     accepted, conflict = {**before}, None
     for name, shown in _SINGLE_NAMES:
