@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import cast
 
@@ -30,7 +34,7 @@ class Killer(ScorePlugin):
     def compile(self, pod, cluster):
         if not MARK.exists():
             CREATE
-            os.kill(os.getpid(), signal.SIGKILL)
+            END
         return Spec()
 
     def score(self, spec, params, rows):
@@ -38,9 +42,12 @@ class Killer(ScorePlugin):
 """
 
 
-def killed_plan(folder: Path, *, once: bool) -> SweepPlan:
+KILL = "os.kill(os.getpid(), signal.SIGKILL)"
+
+
+def killed_plan(folder: Path, *, once: bool, end: str = KILL) -> SweepPlan:
     """Return a plan with a plugin that kills its process, as the system does when memory is short: once or always."""
-    text = PLUGIN.replace("PATH", repr(str(folder / "killed")))
+    text = PLUGIN.replace("PATH", repr(str(folder / "killed"))).replace("END", end)
     (folder / "killer.py").write_text(text.replace("CREATE", "MARK.touch()" if once else "pass"))
     sweep = folder / "sweep.yaml"
     sweep.write_text(f"{sweep.read_text()}plugins: ['killer.py:Killer']\n")
@@ -73,6 +80,61 @@ def test_a_trial_whose_process_is_always_killed_ends_the_sweep(folder: Path) -> 
     want = f"trial 0 can't run: got a process that ended {MAX_RETRIES + 1} times, last by SIGKILL"
     with pytest.raises(InputError, match=want):
         run(killed_plan(folder, once=False), 1)
+
+
+def test_a_process_that_ends_by_itself_is_not_started_again(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(InputError) as caught:
+        run(killed_plan(folder, once=False, end="os._exit(3)"), 1)
+    assert str(caught.value) == "trial 0 can't run: got a process that ended with exit code 3"
+    assert caplog.records == []
+
+
+PARENT = """\
+import os, pathlib, signal, sys
+from bayplan.sweeps.executors import ProcessExecutor
+from bayplan.sweeps.plan import read_plan
+
+executor = ProcessExecutor(read_plan(pathlib.Path(sys.argv[1])), 3)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_workers_end_after_their_parent_was_killed(folder: Path) -> None:
+    command = [sys.executable, "-c", PARENT, str(folder / "sweep.yaml")]
+    parent = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+    try:
+        # The workers have the same output, which ends with the last of them.
+        output, _ = parent.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        os.killpg(parent.pid, signal.SIGKILL)
+        raise
+    assert (output, parent.returncode) == (b"", -signal.SIGKILL)
+
+
+class TwoArguments(Exception):
+    """An exception that can be pickled, but not unpickled."""
+
+    def __init__(self, what: str, reason: str) -> None:
+        super().__init__(f"{what}: {reason}")
+
+
+class BadName(str):
+    """The name of a parameter that raises an exception when it is read."""
+
+    def startswith(self, *_: object) -> bool:
+        """Raise the exception."""
+        raise TwoArguments("bad", "name")
+
+
+def test_an_exception_that_cannot_be_pickled_is_raised_as_a_runtime_error(plan: SweepPlan) -> None:
+    executor = ProcessExecutor(plan, 1)
+    bad = Trial(number=0, candidate=0, parameters={BadName("weight"): 1}, seed=0)
+    try:
+        with pytest.raises(RuntimeError, match="TwoArguments: bad: name") as caught:
+            list(executor.run([bad]))
+    finally:
+        executor.close()
+    assert "in trial_setup" in caught.value.__notes__[-1]
 
 
 def test_an_exception_in_a_worker_is_raised_with_its_traceback(plan: SweepPlan) -> None:

@@ -14,9 +14,15 @@
     └── InvariantError        the state contradicts itself: a bug in Bayplan
 """
 
+import copyreg
+
 
 class BayplanError(Exception):
     """Base of all exceptions that Bayplan raises on purpose."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle any subclass: without this, unpickling passes the message to `__init__`, whose arguments differ."""
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 class InputError(BayplanError):

@@ -6,6 +6,7 @@ import gc
 import logging
 import multiprocessing
 import os
+import pickle
 import signal
 import traceback
 from collections.abc import Iterator, Sequence
@@ -55,7 +56,7 @@ class LocalExecutor:
 
 
 class _WorkerLost(Exception):
-    """A worker process ended in the middle of a trial; the text is the reason."""
+    """A worker process was killed in the middle of a trial; the text is the signal."""
 
 
 class _Worker:
@@ -64,14 +65,16 @@ class _Worker:
     Args:
         context: how to start it.
         plan, shared: the plan and the input, which a forked process shares with this one.
+        others: the connections to the other workers.
 
     Attributes:
         connection: readable when the trial has ended, or the process.
     """
 
-    def __init__(self, context: Any, plan: SweepPlan, shared: SharedInput) -> None:
+    def __init__(self, context: Any, plan: SweepPlan, shared: SharedInput, others: Sequence[Connection]) -> None:
         self.connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, plan, shared), daemon=True)
+        inherited = [self.connection, *others] if context.get_start_method() == "fork" else []
+        self._process = context.Process(target=_serve, args=(theirs, inherited, plan, shared), daemon=True)
         # The garbage collector writes to every object that it traverses, and a forked worker copies each page that it
         # writes to.
         with frozen_objects():
@@ -84,11 +87,12 @@ class _Worker:
         with suppress(BrokenPipeError):
             self.connection.send(trial)
 
-    def outcome(self) -> Outcome:
-        """Return the outcome of the trial.
+    def outcome(self, trial: Trial) -> Outcome:
+        """Return the outcome of the trial that was started last.
 
         Raises:
             _WorkerLost: the process was killed.
+            InputError: the process ended by itself, as a plugin can cause.
             Exception: the trial raised it.
         """
         try:
@@ -96,7 +100,10 @@ class _Worker:
         except (EOFError, OSError):
             self._process.join()
             code: int = self._process.exitcode
-            raise _WorkerLost(signal.Signals(-code).name if code < 0 else f"exit code {code}") from None
+            if code < 0:
+                raise _WorkerLost(signal.Signals(-code).name) from None
+            got = f"a process that ended with exit code {code}"
+            raise InputError(f"trial {trial.number} can't run", got=got) from None
         if isinstance(result, Exception):
             raise result
         assert isinstance(result, Outcome)
@@ -109,21 +116,42 @@ class _Worker:
         self.connection.close()
 
 
-def _serve(connection: Connection, plan: SweepPlan, shared: SharedInput) -> None:
-    """Run the trials that the parent sends. Leave Ctrl-C to the parent, which ends its workers."""
+def _serve(connection: Connection, inherited: Sequence[Connection], plan: SweepPlan, shared: SharedInput) -> None:
+    """Run the trials that the parent sends. Leave Ctrl-C to the parent, which ends its workers.
+
+    Args:
+        connection: the connection to the parent.
+        inherited: the parent's ends of connections, of which a forked process has copies.
+        plan, shared: the plan and the input.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    # The connection ends with the parent only if no other process has the parent's end open.
+    for copy in inherited:
+        copy.close()
     # Until the parent has ended.
-    with suppress(EOFError, BrokenPipeError):
+    with suppress(EOFError, ConnectionError):
         while True:
             trial = connection.recv()
             try:
-                result: Outcome | Exception = _run_and_free(plan, shared, trial)
+                result = pickle.dumps(_run_and_free(plan, shared, trial))
             except Exception as problem:
-                # The parent gets the exception without its traceback.
-                problem.add_note("".join(traceback.format_exception(problem)))
-                result = problem
-            connection.send(result)
+                result = _pickled(problem)
+            connection.send_bytes(result)
+
+
+def _pickled(problem: Exception) -> bytes:
+    """Pickle an exception with its traceback as a note; if it does not support that, pickle a RuntimeError instead."""
+    note = "".join(traceback.format_exception(problem))
+    problem.add_note(note)
+    try:
+        result = pickle.dumps(problem)
+        pickle.loads(result)
+    except Exception:
+        substitute = RuntimeError(f"{type(problem).__name__}: {problem}")
+        substitute.add_note(note)
+        return pickle.dumps(substitute)
+    return result
 
 
 class ProcessExecutor:
@@ -141,16 +169,20 @@ class ProcessExecutor:
         forks = "fork" in multiprocessing.get_all_start_methods()
         self._context = multiprocessing.get_context("fork" if forks else "spawn")
         gc.collect()
-        self._workers = [self._start() for _ in range(workers or _processors())]
+        self._workers: list[_Worker] = []
+        for _ in range(workers or _processors()):
+            self._start()
 
     def _start(self) -> _Worker:
-        return _Worker(self._context, self._plan, self._shared)
+        others = [worker.connection for worker in self._workers]
+        self._workers.append(_Worker(self._context, self._plan, self._shared, others))
+        return self._workers[-1]
 
     def run(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
         """Run trials; yield each outcome when its trial finishes.
 
         Raises:
-            InputError: the process of a trial was killed again after `MAX_RETRIES` retries.
+            InputError: the process of a trial was killed again after `MAX_RETRIES` retries, or it ended by itself.
         """
         waiting, idle = list(reversed(trials)), list(self._workers)
         busy: dict[object, tuple[_Worker, Trial]] = {}
@@ -163,7 +195,7 @@ class ProcessExecutor:
             for connection in wait([worker.connection for worker, _ in busy.values()]):
                 worker, trial = busy.pop(connection)
                 try:
-                    outcome = worker.outcome()
+                    outcome = worker.outcome(trial)
                 except _WorkerLost as lost:
                     losses[trial.number] = losses.get(trial.number, 0) + 1
                     if losses[trial.number] > MAX_RETRIES:
@@ -183,8 +215,7 @@ class ProcessExecutor:
         """Start a worker instead of one whose process has ended."""
         lost.stop()
         self._workers.remove(lost)
-        self._workers.append(self._start())
-        return self._workers[-1]
+        return self._start()
 
     def close(self) -> None:
         """Terminate the processes."""
