@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from bayplan.base.plain_data import part
 from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.sync.sync_write import SyncWrite, Verb
 from bayplan.sync.writing import execute_write
@@ -79,6 +80,64 @@ def test_writes_are_repeated_after_conflicts(
     assert found == (["the webhook denied the request"] if problem else [])
     assert fixture.follower.counts[verb] == before + (not problem)
     fixture.work()
+
+
+def met_conflicts(fixture: FollowerFixture, write: SyncWrite, answer: Callable[[ApiRequest], ApiResponse]) -> bool:
+    """Execute a write with the responses of a function; return whether it failed because of conflicts."""
+    steps = execute_write(fixture.follower, write)
+    try:
+        step = next(steps)
+        while True:
+            step = next(steps) if isinstance(step, float) else steps.send(answer(step))
+    except StopIteration as end:
+        return end.value is True
+
+
+def cpu(fixture: FollowerFixture, name: str) -> object:
+    """Return the CPUs of a node of the target."""
+    return part(part(fixture.here.get("nodes", name) or {}, "status"), "capacity")["cpu"]
+
+
+def test_an_update_counts_if_a_conflict_follows_its_only_write() -> None:
+    fixture = started()
+    changed = node("n1", cpu="8", unschedulable=True)
+    time = "2026-01-01T00:00:00Z"
+    ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": time, "lastTransitionTime": time}
+    changed["status"] = {**part(changed, "status"), "conditions": [ready]}
+    fixture.put("nodes", changed)
+    fixture.tell()
+    (write,) = fixture.follower.next_writes(10)
+    before = fixture.follower.counts[Verb.UPDATE]
+    puts = list[str]()
+
+    def answer(request: ApiRequest) -> ApiResponse:
+        response = fixture.here.send(request)
+        if request.method == "PUT":
+            puts.append(request.path)
+        # Another client writes the same, so that nothing differs when the node is read again.
+        return CONFLICT if (request.method, request.path) == ("PUT", "/api/v1/nodes/n1") else response
+
+    assert not met_conflicts(fixture, write, answer)
+    assert puts == ["/api/v1/nodes/n1/status", "/api/v1/nodes/n1"]
+    assert fixture.follower.counts[Verb.UPDATE] == before + 1
+    assert fixture.follower.problems == {}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param("n1", id="an update"), pytest.param("n2", id="the status of a created object")]
+)
+def test_a_write_that_met_conflicts_can_be_retried(name: str) -> None:
+    fixture = started()
+    fixture.put("nodes", node(name, cpu="8"))
+    fixture.tell()
+    (write,) = fixture.follower.next_writes(10)
+    assert met_conflicts(fixture, write, lambda each: CONFLICT if each.method == "PUT" else fixture.here.send(each))
+    fixture.work()
+    (ref,) = fixture.follower.problems
+    fixture.follower.retry(ref)
+    fixture.work()
+    assert fixture.follower.problems == {}
+    assert cpu(fixture, name) == "8"
 
 
 def test_the_deletion_of_an_object_that_was_replaced_meanwhile_succeeds() -> None:

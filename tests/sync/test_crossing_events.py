@@ -413,7 +413,7 @@ def test_a_creation_response_after_the_deletion_is_known_is_ignored() -> None:
     assert fixture.here.get("pods", "web") is None
 
 
-def step(steps: RequestSteps[None], answer: ApiResponse | None) -> ApiRequest | None:
+def step(steps: RequestSteps[bool], answer: ApiResponse | None) -> ApiRequest | None:
     """Return the next request after an answer, or None at the end."""
     try:
         request = next(steps) if answer is None else steps.send(answer)

@@ -255,3 +255,46 @@ def test_cancellation_ends_a_session_even_with_a_concurrent_event(turns: int) ->
         assert task in done
 
     asyncio.run(end_it())
+
+
+class ConflictSender(FlakySender):
+    """Answers updates of nodes with conflicts, until a number of them."""
+
+    def __init__(self, here: LocalCluster, conflicts: int) -> None:
+        super().__init__(here)
+        self.conflicts = conflicts
+
+    async def send(self, request: ApiRequest) -> ApiResponse:
+        """Answer a request."""
+        if self.conflicts and (request.method, request.path) == ("PUT", "/api/v1/nodes/n1"):
+            self.conflicts -= 1
+            return ApiResponse(409, b'{"message": "the object has been modified"}')
+        return await super().send(request)
+
+
+def test_an_object_that_met_conflicts_is_reported_and_written_again_later() -> None:
+    here = LocalCluster()
+    run_once(here, DocumentFeed([dumped(node("n1"), "u1")]))
+    labeled = node("n1")
+    labeled["metadata"] = {"name": "n1", "labels": {"a": "b"}}
+    feed = ScriptedFeed()
+    for plural, documents in {"namespaces": [], "nodes": [dumped(labeled, "u1")], "pods": list[Document]()}.items():
+        feed.changes.put_nowait(Listed(plural, documents, 1))
+
+    async def run() -> list[str]:
+        session = SyncSession(feed, LiveFeed(here), ConflictSender(here, 5).send, SyncPolicy(), name="test")
+        task = asyncio.create_task(session.run())
+        async with asyncio.timeout(30):
+            while not (problems := session.status().problems):
+                await asyncio.sleep(0.01)
+            while not (session.status().idle and session.status().updated):
+                await asyncio.sleep(0.01)
+        assert session.status().problems == []
+        task.cancel()
+        await asyncio.wait([task])
+        return [each.message for each in problems]
+
+    assert asyncio.run(run()) == ["the object has been modified"]
+    found = here.get("nodes", "n1")
+    assert found is not None
+    assert part(part(found, "metadata"), "labels")["a"] == "b"

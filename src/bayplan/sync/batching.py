@@ -157,7 +157,7 @@ def _is_complete(follower: Follower, write: SyncWrite, made: Document | None) ->
     return not puts or write.ref.plural == "pods"
 
 
-def finish(follower: Follower, unfinished: UnfinishedWrite) -> RequestSteps[None]:
-    """Finish a write that a batch did not execute completely, and report its outcome to the follower."""
+def finish(follower: Follower, unfinished: UnfinishedWrite) -> RequestSteps[bool]:
+    """Finish a write that a batch did not execute completely; see `execute_write`."""
     write, made = unfinished
-    yield from execute_write(follower, write) if made is None else finish_creation(follower, write, made)
+    return (yield from execute_write(follower, write) if made is None else finish_creation(follower, write, made))

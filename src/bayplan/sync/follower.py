@@ -229,8 +229,7 @@ class Follower:
             self._uid_changed(ref)
         if before is None and plural in _NEEDED_BY_OTHERS:
             for refused in list(self.problems):
-                del self.problems[refused]
-                self._mark_dirty(refused)
+                self.retry(refused)
 
     def _uid_changed(self, ref: ObjectRef) -> None:
         """Reconcile the objects that depend on the local uid of an object."""
@@ -471,12 +470,19 @@ class Follower:
             self._expected.expect_creation(ref, uid, revision)
 
     def failed(self, write: SyncWrite, message: str) -> None:
-        """Record a rejected write, and the reason; the object is reconciled when it changes in the source."""
+        """Record a rejected write, and the reason; the object is reconciled after `retry`, or when its source changes."""
         self.note(write.ref, message)
         self._finish_write(write.ref)
 
+    def retry(self, ref: ObjectRef) -> None:
+        """Reconcile an object again if it could not be written."""
+        if self.problems.pop(ref, None) is not None:
+            if ref in self._source:
+                self._applied.pop(self._source[ref].uid, None)
+            self._mark_dirty(ref)
+
     def note(self, ref: ObjectRef, message: str) -> None:
-        """Record why an object could not be written, until it changes in the source."""
+        """Record why an object could not be written, until `retry`, or until it changes in the source."""
         self.problems[ref] = Problem(ref, message)
 
     def _finish_write(self, ref: ObjectRef) -> None:

@@ -16,6 +16,7 @@ from bayplan.client.request_steps import RequestSteps, drive
 from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.sync.batching import BATCH, BATCHES_AT_ONCE, execute_batch, finish, fits_batch, supports_batches
 from bayplan.sync.feed import Bookmark, Feed, FeedChange, Listed, PartListed
+from bayplan.sync.followed_kinds import ObjectRef
 from bayplan.sync.follower import Follower
 from bayplan.sync.known_objects import Problem
 from bayplan.sync.memory import MEMORY_NAMESPACE, Memory
@@ -40,6 +41,9 @@ PAUSE_SECONDS = 0.5
 
 SAVE_SECONDS_EACH = 0.04
 """Minimum interval per written ConfigMap, because an import constantly changes all of memory."""
+
+FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 1.0, 300.0
+"""Pauses before an object that could not be written because of conflicts is written again: each is twice as long."""
 
 LAST_SAVE_SECONDS = 5.0
 """Timeout of the last save if the target does not respond."""
@@ -122,6 +126,8 @@ class SyncSession:
         self._remembers = False
         self._next_save = float("-inf")
         self._behind_since: float | None = None
+        # The next retry of each object that met conflicts, and the pause before it.
+        self._retries: dict[ObjectRef, tuple[asyncio.TimerHandle, float]] = {}
         self._published: Document = {}
 
     def status(self) -> SyncStatus:
@@ -166,6 +172,8 @@ class SyncSession:
                 for task in (here, source):
                     task.cancel()
         finally:
+            for timer, _ in self._retries.values():
+                timer.cancel()
             # Save even if cancelled, so that the next run can use the memory.
             self._end = self._end or STOPPED
             with suppress(TimeoutError):
@@ -261,16 +269,27 @@ class SyncSession:
         group.create_task(execute())
 
     async def _execute(self, follower: Follower, write: SyncWrite) -> None:
-        await self._drive_single(execute_write(follower, write))
+        await self._drive_single(follower, write.ref, execute_write(follower, write))
 
     async def _execute_batch(self, follower: Follower, writes: Sequence[SyncWrite]) -> None:
         unfinished = await self._drive_write(execute_batch(follower, writes))
-        await asyncio.gather(*(self._drive_single(finish(follower, each)) for each in unfinished))
+        singles = (self._drive_single(follower, each.write.ref, finish(follower, each)) for each in unfinished)
+        await asyncio.gather(*singles)
 
-    async def _drive_single(self, steps: RequestSteps[None]) -> None:
-        """Execute one write, once fewer than `at_once` single writes are running."""
+    async def _drive_single(self, follower: Follower, ref: ObjectRef, steps: RequestSteps[bool]) -> None:
+        """Execute one write, once fewer than `at_once` single writes are running; retry it later after conflicts."""
         async with self._singles:
-            await self._drive_write(steps)
+            has_conflicts = await self._drive_write(steps)
+        earlier = self._retries.pop(ref, None)
+        if earlier is not None:
+            earlier[0].cancel()
+        if has_conflicts:
+            pause = min(2 * earlier[1], MAX_RETRY_SECONDS) if earlier is not None else FIRST_RETRY_SECONDS
+            self._retries[ref] = asyncio.get_running_loop().call_later(pause, self._retry, follower, ref), pause
+
+    def _retry(self, follower: Follower, ref: ObjectRef) -> None:
+        follower.retry(ref)
+        self._woken.set()
 
     async def _pause(self, follower: Follower) -> None:
         """Wait for a change, or until memory may be saved again."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import msgspec
 
 from bayplan.base.errors import InputError
@@ -26,18 +28,17 @@ _encode = msgspec.json.encode
 _decode = msgspec.json.Decoder(dict[str, object]).decode
 
 
-def execute_write(follower: Follower, write: SyncWrite) -> RequestSteps[None]:
-    """Execute a write and report the outcome to the follower.
+def execute_write(follower: Follower, write: SyncWrite) -> RequestSteps[bool]:
+    """Execute a write and report the outcome to the follower; return True if it failed because of conflicts.
 
     After a conflict with another client, the write is repeated with the object's new version, but not forever: an
     admission webhook may answer every write with a conflict. Requests to a busy or unavailable server are retried.
     """
     if write.verb is Verb.CREATE:
-        yield from _create(follower, write)
-    elif write.verb is Verb.UPDATE:
-        yield from _update(follower, write)
-    else:
-        yield from _delete(follower, write)
+        return (yield from _create(follower, write))
+    if write.verb is Verb.UPDATE:
+        return (yield from _update(follower, write))
+    return (yield from _delete(follower, write))
 
 
 def save_memory(documents: list[Document]) -> RequestSteps[bool]:
@@ -68,7 +69,7 @@ def read_memory() -> RequestSteps[list[Document]]:
     return items(_decode(response.body), "items")
 
 
-def _create(follower: Follower, write: SyncWrite) -> RequestSteps[None]:
+def _create(follower: Follower, write: SyncWrite) -> RequestSteps[bool]:
     kind, ref = BY_PLURAL[write.ref.plural], write.ref
     response = ApiResponse(NO_ANSWER)
     for pause in _PAUSES:
@@ -76,20 +77,27 @@ def _create(follower: Follower, write: SyncWrite) -> RequestSteps[None]:
             yield pause
         response = yield from send_with_retries(ApiRequest("POST", kind.path(ref.namespace), _encode(write.document)))
         if response.ok:
-            yield from finish_creation(follower, write, _decode(response.body))
-            return
+            return (yield from finish_creation(follower, write, _decode(response.body)))
         if response.status != _CONFLICT:
             break
         there = yield from send_with_retries(ApiRequest("GET", kind.path(ref.namespace, ref.name)))
         if there.ok:
             metadata = part(_decode(there.body), "metadata")
             follower.found(write, text(metadata, "uid"), int(text(metadata, "resourceVersion") or 0))
-            return
+            return False
+    return _failed(follower, write, response)
+
+
+def _failed(follower: Follower, write: SyncWrite, response: ApiResponse) -> bool:
+    """Report a failed write to the follower; return whether the last response is a conflict."""
     follower.failed(write, response.message)
+    return response.status == _CONFLICT
 
 
-def finish_creation(follower: Follower, write: SyncWrite, made: Document) -> RequestSteps[None]:
+def finish_creation(follower: Follower, write: SyncWrite, made: Document) -> RequestSteps[bool]:
     """Write the status of an object that was just created, and report the result to the follower.
+
+    Return True if the status was not written because of conflicts.
 
     Args:
         follower: the follower.
@@ -97,24 +105,30 @@ def finish_creation(follower: Follower, write: SyncWrite, made: Document) -> Req
         made: the created object.
     """
     metadata = part(made, "metadata")
-    last = yield from _write_differences(follower, write, made)
+    last, _ = yield from _write_differences(follower, write, made)
     # The object is created, even if its status was refused.
     follower.done(write, text(metadata, "uid"), int(text(metadata, "resourceVersion") or 0))
-    if last is not None and not last.ok and last.status != _NOT_FOUND:
-        follower.note(write.ref, last.message)
+    if last is None or last.ok or last.status == _NOT_FOUND:
+        return False
+    follower.note(write.ref, last.message)
+    return last.status == _CONFLICT
 
 
-def _update(follower: Follower, write: SyncWrite) -> RequestSteps[None]:
-    last = yield from _write_differences(follower, write, None)
+def _update(follower: Follower, write: SyncWrite) -> RequestSteps[bool]:
+    last, written = yield from _write_differences(follower, write, None)
     if last is None or last.ok or last.status == _NOT_FOUND:
         # If the object was deleted locally, the watch reports that.
-        follower.done(write, written=last is not None and last.ok)
-    else:
-        follower.failed(write, last.message)
+        follower.done(write, written=written)
+        return False
+    return _failed(follower, write, last)
 
 
-def _write_differences(follower: Follower, write: SyncWrite, here: Document | None) -> RequestSteps[ApiResponse | None]:
-    """Write the differences of an object and its subresources; return the last response, or None if nothing differs.
+_LastResponse: TypeAlias = tuple[ApiResponse | None, bool]
+"""The last response, or None if nothing differs; and whether anything was written."""
+
+
+def _write_differences(follower: Follower, write: SyncWrite, here: Document | None) -> RequestSteps[_LastResponse]:
+    """Write the differences of an object and its subresources.
 
     Args:
         follower: determines the differences.
@@ -122,41 +136,42 @@ def _write_differences(follower: Follower, write: SyncWrite, here: Document | No
         here: the local object; None to read it. It is read again after a conflict.
     """
     kind, ref = BY_PLURAL[write.ref.plural], write.ref
-    last = None
+    last, written = None, False
     for pause in _PAUSES:
         if pause:
             yield pause
         if here is None:
             response = yield from send_with_retries(ApiRequest("GET", kind.path(ref.namespace, ref.name)))
             if not response.ok:
-                return response
+                return response, written
             here = _decode(response.body)
             copied = text(part(part(here, "metadata"), "annotations"), SOURCE_UID)
             if copied not in ("", write.uid) and kind.kind != "Namespace":
-                return None
-        last = yield from _put_differences(follower, write, here)
+                return None, written
+        last, some = yield from _put_differences(follower, write, here)
+        written = written or some
         if last is None or last.status != _CONFLICT:
             break
         here = None
-    return last
+    return last, written
 
 
-def _put_differences(follower: Follower, write: SyncWrite, here: Document) -> RequestSteps[ApiResponse | None]:
-    """Write the differences of an object to this version of it; return the last response, or None if nothing differs."""
+def _put_differences(follower: Follower, write: SyncWrite, here: Document) -> RequestSteps[_LastResponse]:
+    """Write the differences of an object to this version of it."""
     kind, ref = BY_PLURAL[write.ref.plural], write.ref
-    puts, response = follower.merged(write, here), None
+    puts, response, written = follower.merged(write, here), None, False
     while puts:
         put = puts.pop(0)
         path = kind.path(ref.namespace, ref.name, put.subresource)
         version = text(part(here, "metadata"), "resourceVersion") if put.subresource != "status" else ""
         response = yield from send_with_retries(ApiRequest("PUT", path, _encode(_at_version(version, put.document))))
         if not response.ok:
-            return response
-        here = _decode(response.body)
+            return response, written
+        here, written = _decode(response.body), True
         if put.subresource == "status" and puts:
             # A status replaces any version, so the object may have changed since it was read.
             puts = [each for each in follower.merged(write, here) if each.subresource != "status"]
-    return response
+    return response, written
 
 
 def _at_version(version: str, document: Document) -> Document:
@@ -169,7 +184,7 @@ def _at_version(version: str, document: Document) -> Document:
     return {**document, "metadata": {**metadata, "resourceVersion": version} if version else metadata}
 
 
-def _delete(follower: Follower, write: SyncWrite) -> RequestSteps[None]:
+def _delete(follower: Follower, write: SyncWrite) -> RequestSteps[bool]:
     kind, ref = BY_PLURAL[write.ref.plural], write.ref
     options = {"gracePeriodSeconds": 0, "preconditions": {"uid": write.uid}}
     response = yield from send_with_retries(ApiRequest("DELETE", kind.path(ref.namespace, ref.name), _encode(options)))
@@ -181,8 +196,8 @@ def _delete(follower: Follower, write: SyncWrite) -> RequestSteps[None]:
         is_gone = is_replaced or there.status == _NOT_FOUND
     if response.ok or is_gone:
         follower.done(write, written=response.ok)
-    else:
-        follower.failed(write, response.message)
+        return False
+    return _failed(follower, write, response)
 
 
 def send_with_retries(request: ApiRequest, *, max_errors: int | None = None) -> RequestSteps[ApiResponse]:
