@@ -141,10 +141,12 @@ class VirtualKubelet:
         if self._options.start_delay_ns > 0:
             self._set(now_ns + self._options.start_delay_ns, START, pod)
             return pod
-        return self._started(pod, now_ns)
+        running = self._started(pod, now_ns)
+        self._plan_end(running, now_ns, now_ns)
+        return running
 
     def _started(self, pod: Pod, now_ns: int) -> Pod:
-        self._plan_end(pod, now_ns, now_ns)
+        """Return the version of a pod that has started. When it is stored, the caller plans the end."""
         status = running_status(pod, format_time(now_ns), container_statuses=self._options.container_statuses)
         return replace(pod, status=status)
 
@@ -290,11 +292,9 @@ class VirtualKubelet:
             elif owned_pods.is_finished(pod):
                 return True
             elif what == FINISH:
-                # If the start of a pod was refused, its end is planned again when it starts.
-                if pod.status.phase != "Pending":
-                    self._finish(pod, exit_code, time_ns)
+                self._finish(pod, exit_code, time_ns)
             elif pod.metadata.deletion_timestamp is None:
-                self._pods.update(self._started(pod, time_ns))
+                self._start(pod, time_ns)
         except InputError as problem:
             self._timers.set(now_ns + self.retry_delay_ns(key, problem), task)
             raise
@@ -303,6 +303,10 @@ class VirtualKubelet:
     def retry_delay_ns(self, key: str, problem: InputError) -> int:
         """Return the delay after which a task of the pod with this key, which has just failed, is tried again."""
         return RETRY_DELAY_NS
+
+    def _start(self, pod: Pod, time_ns: int) -> None:
+        # The end is planned after the write, because the write may be refused and tried again.
+        self._plan_end(self._pods.update(self._started(pod, time_ns)), time_ns, time_ns)
 
     def _finish(self, pod: Pod, exit_code: int, time_ns: int) -> None:
         listed = self._options.container_statuses

@@ -184,3 +184,35 @@ def test_a_cron_job_starts_jobs_on_time_and_deletes_others_although_one_cannot_b
     assert all(time.endswith(":00Z") for time in times)
     allow(fixture)
     assert first not in fixture.names("batch/jobs")
+
+
+def test_the_run_time_of_a_pod_begins_when_it_starts() -> None:
+    fixture = BridgeFixture(nodes=1)
+    refuse(fixture, "UPDATE", "object.metadata.name != 'first'", "pods/status")
+    pod: Document = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "app:1"}]}
+    annotations: Document = {"bayplan.io/run-time": "60s", "bayplan.io/runs-with": "group=2"}
+    metadata: Document = {"labels": {"group": "a"}, "annotations": annotations}
+    for name in ("first", "second"):
+        fixture.post(PODS, {"metadata": {**metadata, "name": name}, "spec": pod})
+    fixture.run(45)
+    fixture.delete(f"{POLICIES}/validatingadmissionpolicybindings/p")
+    for seconds, phase in ((15, "Running"), (40, "Running"), (20, "Succeeded")):
+        fixture.run(seconds)
+        assert [fixture.get(f"{PODS}/{name}").at("status.phase") for name in ("first", "second")] == [phase] * 2
+
+
+def test_refused_writes_of_a_node_do_not_multiply(caplog: pytest.LogCaptureFixture) -> None:
+    fixture = BridgeFixture()
+    refuse(fixture, "UPDATE", "false", "nodes/status")
+    capacity: Document = {"cpu": "8", "memory": "16Gi", "pods": "110"}
+    ready: Document = {"type": "Ready", "status": "True"}
+    status: Document = {"capacity": capacity, "conditions": [ready]}
+    fixture.post(f"{API}/nodes", {"metadata": {"name": "n0"}, "spec": {}, "status": status})
+    fixture.run(1)
+    for number in range(10):
+        spec: Document = {"containers": [{"name": "c", "image": "app:1"}]}
+        fixture.post(PODS, {"metadata": {"name": f"p{number}"}, "spec": spec})
+    fixture.run(5)
+    caplog.clear()
+    fixture.run(100)
+    assert sum("Node n0" in each.getMessage() for each in caplog.records) == 10

@@ -58,7 +58,9 @@ class Kubelet(VirtualKubelet):
         self._incomplete_nodes: deque[str] = deque()
         self._taken: dict[str, None] = {}
         self._killing: dict[str, int] = {}
-        self._refused_nodes: Timers[str] = Timers()
+        # The nodes whose writes were refused, each with one timer.
+        self._refused_nodes: dict[str, None] = {}
+        self._node_timers: Timers[str] = Timers()
         self.foreign: dict[str, None] = {}
         self.failures: dict[str, InputError] = {}
 
@@ -124,7 +126,7 @@ class Kubelet(VirtualKubelet):
         """Return the time at which `advance_one` has a task, 0 for immediately, or None if there is none."""
         if self._new_nodes or self._incomplete_nodes:
             return 0
-        times = (super().next_wakeup(), self._refused_nodes.next_time)
+        times = (super().next_wakeup(), self._node_timers.next_time)
         return min((time_ns for time_ns in times if time_ns is not None), default=None)
 
     def advance_one(self, now_ns: int) -> bool:
@@ -133,7 +135,8 @@ class Kubelet(VirtualKubelet):
         Raises:
             WriteRejected: the API rejects the write.
         """
-        while (due := self._refused_nodes.pop_due(now_ns)) is not None:
+        while (due := self._node_timers.pop_due(now_ns)) is not None:
+            del self._refused_nodes[due[1]]
             self._new_nodes.append(due[1])
         if self._new_nodes:
             self._complete(self._new_nodes.popleft(), now_ns)
@@ -162,7 +165,10 @@ class Kubelet(VirtualKubelet):
         try:
             self._pods.update(completed(node, self._addresses, format_time(now_ns)))
         except WriteRejected as problem:
-            self._refused_nodes.set(now_ns + self._note_failure(f"Node {name}", problem), name)
+            delay_ns = self._note_failure(f"Node {name}", problem)
+            if name not in self._refused_nodes:
+                self._refused_nodes[name] = None
+                self._node_timers.set(now_ns + delay_ns, name)
             raise
         if is_new:
             self._recorder.record(node, "NodeReady", f"Node {name} status is now: NodeReady", "kubelet", host=name)
@@ -186,19 +192,23 @@ class Kubelet(VirtualKubelet):
                 pod, "InvalidRunTime", str(problem), "kubelet", type_=WARNING, host=pod.spec.node_name
             )
 
-    def _started(self, pod: Pod, now_ns: int) -> Pod:
+    def _start(self, pod: Pod, time_ns: int) -> None:
         if pod.status.phase == "Running":
             # Another client has started the pod.
-            self._continue(pod, now_ns)
-            return pod
+            self._continue(pod, time_ns)
+        else:
+            super()._start(pod, time_ns)
+
+    def _started(self, pod: Pod, now_ns: int) -> Pod:
         for container in pod.spec.containers:
             image = f'Container image "{container.image}" already present on machine and can be accessed by the pod'
             for reason, text in (("Pulled", image), ("Created", "Container created"), ("Started", "Container started")):
                 self._recorder.of_container(pod, container.name, reason, text)
         started = super()._started(self._with_run_time(pod), now_ns)
         # The pod's address comes from the node's CIDR, so complete the node first. The pod starts even if that fails.
-        with suppress(WriteRejected):
-            self._complete(pod.spec.node_name, now_ns)
+        if pod.spec.node_name not in self._refused_nodes:
+            with suppress(WriteRejected):
+                self._complete(pod.spec.node_name, now_ns)
         pod_ip, host_ip = pod_addresses(pod, self._store)
         status = replace(started.status, pod_ip=pod.status.pod_ip or pod_ip, host_ip=pod.status.host_ip or host_ip)
         return replace(started, status=status)
