@@ -13,7 +13,7 @@ from bayplan.cluster.admission import PodAdmission
 from bayplan.cluster.kubelet import KubeletOptions, VirtualKubelet
 from bayplan.cluster.naming import NameGenerator
 from bayplan.cluster.store import ObjectStore
-from bayplan.controllers.controller import Controller, ControllerTools
+from bayplan.controllers.controller import Controller, ControllerTools, PartialFailure, RejectedWrites
 from bayplan.controllers.garbage_collector import StoreGarbageCollector
 from bayplan.controllers.manager import ControllerManager
 from bayplan.controllers.node_lifecycle import NodeLifecycleController
@@ -47,12 +47,15 @@ class Scripted(Controller):
         self.reported.append(key)
 
 
-def managed(*problems: Exception | None, retries: bool) -> tuple[ControllerManager, Scripted, ObjectStore]:
-    streams = RandomStreams(1)
-    store = ObjectStore(streams.stream("uids"))
+def controller_tools(store: ObjectStore) -> ControllerTools:
     writer = StoreWriter(store, VirtualKubelet(store, KubeletOptions()))
-    admission = PodAdmission(store)
-    tools = ControllerTools(store, writer, PodFactory(store, writer, NameGenerator(streams.stream("names")), admission))
+    names = NameGenerator(RandomStreams(1).stream("names"))
+    return ControllerTools(store, writer, PodFactory(store, writer, names, PodAdmission(store)))
+
+
+def managed(*problems: Exception | None, retries: bool) -> tuple[ControllerManager, Scripted, ObjectStore]:
+    store = ObjectStore(RandomStreams(1).stream("uids"))
+    tools = controller_tools(store)
     controller = Scripted(tools, *problems)
     pod_gc, node_lifecycle = PodGarbageCollector(tools), NodeLifecycleController(tools)
     manager = ControllerManager(
@@ -62,7 +65,7 @@ def managed(*problems: Exception | None, retries: bool) -> tuple[ControllerManag
         garbage_collector=StoreGarbageCollector(tools),
         pod_gc=pod_gc,
         node_lifecycle=node_lifecycle,
-        admission=admission,
+        admission=PodAdmission(store),
         retries=retries,
     )
     for name in ("a", "b"):
@@ -153,3 +156,26 @@ def test_a_requested_reconcile_is_due_immediately() -> None:
     assert manager.next_wakeup() == SECOND_NS
     assert manager.step(SECOND_NS)
     assert controller.calls[2:] == [("n/b", 1.0)]
+
+
+def test_a_failure_lasts_until_the_controller_that_failed_succeeds() -> None:
+    manager, controller, store = managed(None, None, REFUSED, retries=True)
+    manager.run(0)
+    other = Scripted(controller_tools(store))
+    for each in (controller, other):
+        manager.enqueue(each, "n/a", SECOND_NS)
+        assert manager.step(SECOND_NS)
+    assert [*manager.failures] == ["ReplicaSet n/a"]
+
+
+def test_a_reconcile_follows_rejected_writes_at_once_only_if_others_succeeded() -> None:
+    results = []
+    for succeeds in (True, False):
+        rejected = RejectedWrites()
+        if succeeds:
+            with rejected:
+                pass
+        with rejected:
+            raise REFUSED
+        results += [rejected.result(again_ns, 5) for again_ns in (None, 5, 6)]
+    assert results == [PartialFailure(REFUSED, again_ns) for again_ns in (None, 5, 6, None, None, 6)]

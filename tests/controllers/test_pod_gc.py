@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from bayplan.base.durations import SECOND_NS
+from bayplan.base.random_streams import RandomStreams
+from bayplan.cluster.admission import PodAdmission
+from bayplan.cluster.kubelet import KubeletOptions, VirtualKubelet
+from bayplan.cluster.naming import NameGenerator
+from bayplan.cluster.store import ObjectStore
+from bayplan.controllers.controller import ControllerTools, PartialFailure
+from bayplan.controllers.pod_factory import PodFactory
+from bayplan.controllers.pod_gc import PodGarbageCollector
+from bayplan.controllers.writer import WriteRejected
+from bayplan.objects.meta import KubernetesObject, ObjectMeta
 from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod, PodStatus
+from bayplan.sim.store_writer import StoreWriter
 from tests.cluster.cluster_fixture import ClusterFixture, as_pod, pod
 
 
@@ -47,3 +62,32 @@ def test_running_pods_do_not_count_against_the_threshold() -> None:
     fixture.settle()
     fixture.run_until(100)
     assert fixture.names() == ["a", "b", "c"]
+
+
+def test_a_rejected_deletion_of_a_finished_pod_is_a_failure_until_it_succeeds() -> None:
+    kept = ["a"]
+
+    class PickyWriter(StoreWriter):
+        def delete(self, item: KubernetesObject, now_ns: int, **options: Any) -> None:
+            if item.metadata.name in kept:
+                raise WriteRejected("Pod default/a", "is protected")
+            super().delete(item, now_ns, **options)
+
+    store = ObjectStore(RandomStreams(1).stream("uids"))
+    writer = PickyWriter(store, VirtualKubelet(store, KubeletOptions()))
+    names = NameGenerator(RandomStreams(1).stream("names"))
+    tools = ControllerTools(store, writer, PodFactory(store, writer, names, PodAdmission(store)))
+    collector = PodGarbageCollector(tools, terminated_pod_threshold=1)
+    for name in "abc":
+        metadata = ObjectMeta(name=name, namespace="default")
+        store.add(Pod(metadata=metadata, status=PodStatus(phase="Succeeded")), 0)
+    for event in store.journal():
+        collector.keys_for(event)
+    for now_ns in (0, SECOND_NS):
+        assert isinstance(collector.reconcile("", now_ns), PartialFailure)
+        for event in store.journal():
+            collector.keys_for(event)
+    assert [*store.pods] == ["default/a", "default/c"]
+    kept.clear()
+    assert collector.reconcile("", 2 * SECOND_NS) is None
+    assert [*store.pods] == ["default/c"]

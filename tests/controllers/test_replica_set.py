@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.controllers.controller import Outcome
+from bayplan.controllers.controller import ReconcileResult
 from bayplan.controllers.replica_set import ReplicaSetController
 from bayplan.objects.pod import Pod
 from bayplan.objects.workloads import ReplicaSet, ReplicationController
@@ -153,7 +153,7 @@ def test_each_bound_pod_causes_one_reconcile_and_simultaneous_deletions_two(monk
     calls: list[str] = []
     original = ReplicaSetController.reconcile
 
-    def counting(self: ReplicaSetController, key: str, now_ns: int) -> Outcome:
+    def counting(self: ReplicaSetController, key: str, now_ns: int) -> ReconcileResult:
         calls.append(key)
         return original(self, key, now_ns)
 

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from bayplan.cluster.owned_pods import is_active
 from bayplan.cluster.source_copies import is_copy
 from bayplan.cluster.store import ChangeEvent
-from bayplan.controllers.controller import Controller, ControllerTools, Outcome
+from bayplan.controllers.controller import Controller, ControllerTools, ReconcileResult
 from bayplan.controllers.deployment import DeploymentController
 from bayplan.controllers.pod_factory import controller_reference
 from bayplan.controllers.replica_set import ReplicaSetController
@@ -270,7 +270,7 @@ class AdoptingReplicaSets(ReplicaSetController):
         super().__init__(tools)
         self._ownership = ownership
 
-    def reconcile(self, key: str, now_ns: int) -> Outcome:
+    def reconcile(self, key: str, now_ns: int) -> ReconcileResult:
         """Adopt, then create or delete pods; see `ReplicaSetController.reconcile`."""
         self._ownership.settle(key, now_ns)
         return super().reconcile(key, now_ns)

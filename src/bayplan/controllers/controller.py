@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import msgspec
 
@@ -17,6 +17,8 @@ from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod, PodSpec
 
 UNLIMITED = 2**31
+
+T = TypeVar("T")
 
 Enqueue = Callable[["Controller", str, int], None]
 """A function that queues a reconcile; its arguments are the controller, the key and the time (ns)."""
@@ -39,11 +41,11 @@ class ControllerTools(msgspec.Struct, frozen=True):
     burst: int = UNLIMITED
 
 
-class Refused(msgspec.Struct, frozen=True):
-    """The outcome of a reconcile that wrote the status, but could not create or delete all pods.
+class PartialFailure(msgspec.Struct, frozen=True):
+    """The result of a reconcile of which the API rejected some writes.
 
     Attributes:
-        problem: why the API refused the write.
+        problem: why the API rejected the first of them.
         again_ns: the time (ns) at which to reconcile again even if nothing changes, or None.
     """
 
@@ -51,19 +53,20 @@ class Refused(msgspec.Struct, frozen=True):
     again_ns: int | None = None
 
 
-Outcome = int | None | Refused
-"""The outcome of a reconcile: the time (ns) of the next one, None, or `Refused`."""
+ReconcileResult = int | None | PartialFailure
+"""The result of a reconcile: the time (ns) of the next one, None, or `PartialFailure`."""
 
 
-class Refusals:
-    """Collects refused writes: ``with refusals: write()``. So one refused write does not prevent the others.
+class RejectedWrites:
+    """Collects rejected writes: ``with rejected: write()``. So one rejected write does not prevent the others.
 
     Attributes:
-        problem: the first refusal, or None.
+        problem: why the first of them was rejected, or None.
     """
 
     def __init__(self) -> None:
         self.problem: InputError | None = None
+        self._made_progress = False
 
     def __enter__(self) -> None:
         pass
@@ -72,13 +75,21 @@ class Refusals:
         self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
     ) -> bool:
         if not isinstance(problem, InputError):
+            self._made_progress = self._made_progress or problem is None
             return False
         self.problem = self.problem or problem
         return True
 
-    def outcome(self, again_ns: int | None) -> Outcome:
-        """Return the outcome of a reconcile that is due again at a time (ns), or None."""
-        return again_ns if self.problem is None else Refused(self.problem, again_ns)
+    def result(self, again_ns: int | None, now_ns: int) -> ReconcileResult:
+        """Return the result of a reconcile that is due again at a time (ns), or None.
+
+        If writes were rejected and none succeeded, an immediate reconcile would fail like this one, so there is none.
+        """
+        if self.problem is None:
+            return again_ns
+        if again_ns is not None and again_ns <= now_ns and not self._made_progress:
+            again_ns = None
+        return PartialFailure(self.problem, again_ns)
 
 
 class Controller(ABC):
@@ -105,6 +116,7 @@ class Controller(ABC):
         self.pods = tools.pods
         self.burst = tools.burst
         self._reports = tools.writer.records_events
+        self._turns: dict[str, int] = {}
 
     @property
     def watches_pods(self) -> bool:
@@ -112,7 +124,7 @@ class Controller(ABC):
         return False
 
     @abstractmethod
-    def reconcile(self, key: str, now_ns: int) -> Outcome:
+    def reconcile(self, key: str, now_ns: int) -> ReconcileResult:
         """Move one object a step closer to its spec.
 
         Args:
@@ -120,9 +132,9 @@ class Controller(ABC):
             now_ns: the current time.
 
         Returns:
-            The time (ns) at which to call this again even if nothing changes, or None. `Refused` if a pod was refused,
-            for example because a priority class does not exist. The manager then calls again when a priority class, a
-            quota or the object changes.
+            The time (ns) at which to call this again even if nothing changes, or None. `PartialFailure` if a pod was
+            rejected, for example because a priority class does not exist. The manager then calls again when a priority
+            class, a quota or the object changes.
 
         Raises:
             InputError: a write was refused, and nothing more was done.
@@ -171,6 +183,25 @@ class Controller(ABC):
         self.writer.delete(pod, now_ns)
         if self._reports:
             self.record(owner, "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}")
+
+    def write_each(
+        self, key: str, items: list[T], write: Callable[[T], None], rejected: RejectedWrites
+    ) -> tuple[list[T], bool]:
+        """Write up to `burst` items of the object with this key; those whose writes were rejected before come last.
+
+        Returns:
+            The items whose writes succeeded, and whether `burst` leaves items for the next call.
+        """
+        start = self._turns.pop(key, 0) % max(len(items), 1)
+        turn = (items[start:] + items[:start])[: self.burst]
+        written: list[T] = []
+        for each in turn:
+            with rejected:
+                write(each)
+                written.append(each)
+        if len(written) < len(turn):
+            self._turns[key] = start + len(turn) - len(written)
+        return written, len(items) > len(turn)
 
     def pod_changed(self, key: str, event: ChangeEvent) -> None:
         """Record an event of a pod that the object with this key controls.

@@ -17,7 +17,7 @@ from bayplan.base.durations import MINUTE_NS, SECOND_NS
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import format_time, format_time_in, parse_time_ns
 from bayplan.cluster.job_labels import label_job
-from bayplan.controllers.controller import Controller, Outcome, Refusals
+from bayplan.controllers.controller import Controller, ReconcileResult, RejectedWrites
 from bayplan.controllers.cron_schedule import CronSchedule, load_time_zone, parse_cron_schedule
 from bayplan.controllers.job_status import COMPLETE, FAILED, find_condition, finish_condition
 from bayplan.controllers.pod_factory import controller_reference
@@ -35,7 +35,7 @@ class CronJobController(Controller):
     kind = CronJob
     component = "cronjob-controller"
 
-    def reconcile(self, key: str, now_ns: int) -> Outcome:
+    def reconcile(self, key: str, now_ns: int) -> ReconcileResult:
         """Create the Job that is due, remove ended Jobs from the status, and return the next time (ns) or None."""
         item = self.store.get(CronJob, key)
         if item is None:
@@ -43,17 +43,17 @@ class CronJobController(Controller):
         jobs = self.store.dependents(item.metadata.uid, Job)
         status = self._sync_active(item, jobs)
         next_ns: int | None = None
-        refusals = Refusals()
+        rejected = RejectedWrites()
         try:
             if item.metadata.deletion_timestamp is None:
                 if not item.spec.suspend:
                     status, next_ns = self._start_due(item, status, now_ns)
-                self._trim_history(item, jobs, now_ns, refusals)
+                self._trim_history(item, jobs, now_ns, rejected)
         finally:
             if status != item.status:
                 self.writer.update(replace(item, status=status))
                 self._report_ended(item, status)
-        return refusals.outcome(next_ns)
+        return rejected.result(next_ns, now_ns)
 
     def failed(self, key: str, problem: InputError) -> None:
         """Record an event about an invalid schedule."""
@@ -94,7 +94,7 @@ class CronJobController(Controller):
                 last = ended if last is None or parse_time_ns(ended) > parse_time_ns(last) else last
         return replace(status, active=active, last_successful_time=last)
 
-    def _trim_history(self, item: CronJob, jobs: list[Job], now_ns: int, refusals: Refusals) -> None:
+    def _trim_history(self, item: CronJob, jobs: list[Job], now_ns: int, rejected: RejectedWrites) -> None:
         """Delete the oldest ended Jobs beyond the history limits for successes and failures."""
         limits = (
             (COMPLETE, item.spec.successful_jobs_history_limit),
@@ -106,7 +106,7 @@ class CronJobController(Controller):
             ended = [job for job in jobs if find_condition(job, type_) is not None]
             for job in sorted(ended, key=_by_start)[: max(len(ended) - limit, 0)]:
                 if job.metadata.deletion_timestamp is None:
-                    with refusals:
+                    with rejected:
                         self._delete(item, job, now_ns)
 
     # --- new Jobs -----------------------------------------------------------------------------------------------------

@@ -13,13 +13,12 @@ from itertools import islice
 from msgspec.structs import replace
 
 from bayplan.base.durations import SECOND_NS
-from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import parse_time_ns
 from bayplan.cluster.owned_pods import condition_time, is_finished, is_ready
 from bayplan.cluster.store import DELETED, MODIFIED, ChangeEvent, object_key
 from bayplan.controllers.availability import is_available
-from bayplan.controllers.controller import Controller, ControllerTools, Outcome, Refused
-from bayplan.controllers.daemon_nodes import daemon_template, pinned_spec
+from bayplan.controllers.controller import Controller, ControllerTools, ReconcileResult, RejectedWrites
+from bayplan.controllers.daemon_nodes import daemon_template, pinned_spec, target_node
 from bayplan.controllers.daemon_rollout import rollout_of
 from bayplan.controllers.daemon_set_state import DaemonSetState, NodeTally
 from bayplan.controllers.pod_factory import PreparedTemplate
@@ -89,7 +88,7 @@ class DaemonSetController(Controller):
             state = self._states[uid] = DaemonSetState()
         return state
 
-    def reconcile(self, key: str, now_ns: int) -> Outcome:
+    def reconcile(self, key: str, now_ns: int) -> ReconcileResult:
         """Create and delete pods on the nodes that changed, continue a rolling update, then write the status."""
         item = self.store.get(DaemonSet, key)
         if item is None:
@@ -107,42 +106,35 @@ class DaemonSetController(Controller):
             state.dirty.update(state.retry)
             state.dirty.update(islice(state.refused.items(), 1))
             state.retry.clear()
-            state.problem = state.again_ns = None
+            state.rejected = RejectedWrites()
+            state.is_blocked = False
+            state.again_ns = None
         busy = self._check_nodes(item, state, revision, now_ns)
-        if not (busy or state.problem) and _rolls(item) and _is_outdated(state, revision):
-            try:
-                if self._roll(item, state, revision, now_ns):
-                    state.again_ns = now_ns
-            except InputError as problem:
-                state.problem = problem
+        rolls = not (busy or state.is_blocked) and _rolls(item) and _is_outdated(state, revision)
+        if rolls and self._roll(item, state, revision, now_ns):
+            state.again_ns = now_ns
         self._write_status(item, state)
         if state.is_halfway:
             return now_ns
-        if state.problem is not None:
-            return Refused(state.problem, state.again_ns)
-        if state.refused:
+        if state.refused and state.rejected.problem is None:
             # The first of them has its pod now, so the others are tried again, too.
             state.dirty.update(state.refused)
             return now_ns
-        return state.again_ns
+        return state.rejected.result(state.again_ns, now_ns)
 
     def _check_nodes(self, item: DaemonSet, state: DaemonSetState, revision: Revision, now_ns: int) -> bool:
         """Create and delete pods on up to `burst` dirty nodes; return whether it did, or whether dirty nodes are left.
 
-        After the first refused creation, no further pods are created in this pass, but all nodes are counted.
+        After the first rejected creation, no further pods are created in this pass, but all nodes are counted.
         """
         dirty = list(state.dirty)[: self.burst]
         state.is_halfway = busy = len(state.dirty) > len(dirty)
         for name in dirty:
             node = self.store.nodes.get(name)
-            try:
-                acted, alarm_ns = self._manage(item, state, revision, name, node, now_ns)
-                busy = busy or acted
-                state.again_ns = _earlier(state.again_ns, alarm_ns)
-                state.refused.pop(name, None)
-            except InputError as problem:
-                state.problem = problem
-                state.refused[name] = None
+            state.refused.pop(name, None)
+            acted, alarm_ns = self._manage(item, state, revision, name, node, now_ns)
+            busy = busy or acted
+            state.again_ns = _earlier(state.again_ns, alarm_ns)
             state.again_ns = _earlier(state.again_ns, self._count(item, state, revision, name, node, now_ns))
             del state.dirty[name]
         return busy
@@ -177,14 +169,13 @@ class DaemonSetController(Controller):
             # Pod garbage collection deletes the pods that ran on the missing node, but not pending pods, which would
             # wait forever.
             stranded = [pod for pod in pods if not pod.spec.node_name and pod.metadata.deletion_timestamp is None]
-            return self._delete(item, stranded, now_ns), None
+            return self._delete(item, state, stranded, now_ns), None
         should_run, may_stay = state.eligibility_of(node)
         if should_run and not pods:
-            self._create(item, state, revision, name, now_ns)
-            return True, None
+            return self._create(item, state, revision, name, now_ns), None
         present = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
         if not may_stay:
-            return self._delete(item, present, now_ns), None
+            return self._delete(item, state, present, now_ns), None
         surplus: list[Pod] = []
         running: list[Pod] = []
         again_ns: int | None = None
@@ -197,10 +188,9 @@ class DaemonSetController(Controller):
             else:
                 surplus.append(pod)
         surplus += self._too_many(item, revision, running, now_ns)
-        acted = self._delete(item, surplus, now_ns)
+        acted = self._delete(item, state, surplus, now_ns)
         if not running and should_run and _surges(item):
-            self._create(item, state, revision, name, now_ns)
-            acted = True
+            acted = self._create(item, state, revision, name, now_ns) or acted
         return acted, again_ns
 
     def _too_many(self, item: DaemonSet, revision: Revision, running: list[Pod], now_ns: int) -> list[Pod]:
@@ -223,11 +213,16 @@ class DaemonSetController(Controller):
                 surplus.append(outdated[0])
         return surplus
 
-    def _create(self, item: DaemonSet, state: DaemonSetState, revision: Revision, name: str, now_ns: int) -> None:
-        if state.problem is not None:
-            raise state.problem
-        prepared = self._prepared(item, state, revision)
-        self.create_pod(item, prepared, now_ns, spec=pinned_spec(prepared.spec, name))
+    def _create(self, item: DaemonSet, state: DaemonSetState, revision: Revision, name: str, now_ns: int) -> bool:
+        """Create a pod for a node, unless a creation was rejected in this pass; return whether it was created."""
+        if not state.is_blocked:
+            with state.rejected:
+                prepared = self._prepared(item, state, revision)
+                self.create_pod(item, prepared, now_ns, spec=pinned_spec(prepared.spec, name))
+                return True
+            state.is_blocked = True
+        state.refused[name] = None
+        return False
 
     def _prepared(self, item: DaemonSet, state: DaemonSetState, revision: Revision) -> PreparedTemplate:
         prepared = state.prepared
@@ -238,10 +233,16 @@ class DaemonSetController(Controller):
             prepared = state.prepared = prepared.of_template(template)
         return prepared
 
-    def _delete(self, item: DaemonSet, pods: list[Pod], now_ns: int) -> bool:
+    def _delete(self, item: DaemonSet, state: DaemonSetState, pods: list[Pod], now_ns: int) -> bool:
+        """Delete pods; return whether any was deleted."""
+        deleted = False
         for pod in pods:
-            self.delete_pod(item, pod, now_ns)
-        return bool(pods)
+            with state.rejected:
+                self.delete_pod(item, pod, now_ns)
+                deleted = True
+                continue
+            state.refused[target_node(pod)] = None
+        return deleted
 
     def _pods_on(self, state: DaemonSetState, name: str) -> list[Pod]:
         """Return the set's pods on a node, except finished pods that are being deleted already."""
@@ -262,10 +263,10 @@ class DaemonSetController(Controller):
             if should_run or pods:
                 rollout.add_node(name, pods, should_run=should_run)
         outdated, surging = rollout.pods_to_delete(), rollout.nodes_to_surge()
-        self._delete(item, outdated[: self.burst], now_ns)
+        _, more = self.write_each(item.key, outdated, lambda pod: self.delete_pod(item, pod, now_ns), state.rejected)
         for name in surging[: self.burst]:
             self._create(item, state, revision, name, now_ns)
-        return max(len(outdated), len(surging)) > self.burst
+        return more or len(surging) > self.burst
 
     # --- status -------------------------------------------------------------------------------------------------------
 

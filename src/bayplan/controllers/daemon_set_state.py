@@ -10,8 +10,8 @@ from collections import Counter
 
 import msgspec
 
-from bayplan.base.errors import InputError
 from bayplan.cluster.store import ChangeEvent, object_key
+from bayplan.controllers.controller import RejectedWrites
 from bayplan.controllers.daemon_nodes import Eligibility, NodeEligibility, target_node
 from bayplan.controllers.pod_factory import PreparedTemplate
 from bayplan.controllers.revisions import REVISION_LABEL, RevisionHistory
@@ -40,9 +40,11 @@ class DaemonSetState:
     Attributes:
         history: the revisions of the pod template.
         dirty: the names of nodes to check, in the order in which they became dirty.
-        refused: the names of nodes that lack a pod because its creation was refused, or not tried after a refusal.
+        refused: the names of nodes for which a creation or deletion was rejected, or a creation not tried after a
+            rejection; the first is tried again next.
         is_halfway: whether the last reconcile left dirty nodes for the next reconcile, which continues its pass.
-        problem: the last refusal in the present pass over the dirty nodes, or None.
+        rejected: the rejected writes of the present pass over the dirty nodes.
+        is_blocked: whether a creation was rejected in the present pass.
         again_ns: the time (ns) of the next check that the nodes of the present pass require, or None.
         pods: the keys of the set's pods, by node name (`target_node`).
         by_hash: the number of pods that are not being deleted, by revision hash.
@@ -58,7 +60,8 @@ class DaemonSetState:
         self.dirty: dict[str, None] = {}
         self.refused: dict[str, None] = {}
         self.is_halfway = False
-        self.problem: InputError | None = None
+        self.rejected = RejectedWrites()
+        self.is_blocked = False
         self.again_ns: int | None = None
         self.pods: dict[str, dict[str, None]] = {}
         self.by_hash: Counter[str] = Counter()

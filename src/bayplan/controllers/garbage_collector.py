@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from bayplan.cluster.owned_pods import JOB_TRACKING_FINALIZER
 from bayplan.cluster.store import DELETED, ChangeEvent, Kind, ObjectStore, object_key
-from bayplan.controllers.controller import Controller, ControllerTools, Outcome, Refusals
+from bayplan.controllers.controller import Controller, ControllerTools, ReconcileResult, RejectedWrites
 from bayplan.controllers.writer import FOREGROUND_FINALIZER, ORPHAN_FINALIZER, Propagation, Writer
 from bayplan.objects.meta import KubernetesObject, OwnerReference
 
@@ -104,7 +104,6 @@ class GarbageCollector(Controller, Generic[P]):
         self.graph = graph
         self._waiting: dict[str, P] = {}
         # By owner: how many dependents are left for last, because the writes to them were refused.
-        self._refused: dict[str, int] = {}
 
     # --- events -------------------------------------------------------------------------------------------------------
 
@@ -136,7 +135,7 @@ class GarbageCollector(Controller, Generic[P]):
 
     # --- reconcile ----------------------------------------------------------------------------------------------------
 
-    def reconcile(self, key: str, now_ns: int) -> Outcome:
+    def reconcile(self, key: str, now_ns: int) -> ReconcileResult:
         """Delete, wait for, or release the dependents of one owner."""
         place = self._waiting.get(key)
         refs = self.graph.refs(place) if place is not None else None
@@ -150,25 +149,13 @@ class GarbageCollector(Controller, Generic[P]):
             self.graph.forget_deleted(key)
         return outcome
 
-    def _process(self, uid: str, left: list[T], act: Callable[[T], None], now_ns: int) -> tuple[bool, Outcome]:
-        """Process up to `burst` dependents of an owner; those that were refused before come last.
+    def _process(self, uid: str, left: list[T], act: Callable[[T], None], now_ns: int) -> tuple[bool, ReconcileResult]:
+        """Process up to `burst` dependents of an owner; return whether none is left, and the result of the reconcile."""
+        rejected = RejectedWrites()
+        done, more = self.write_each(uid, left, act, rejected)
+        return len(done) == len(left), rejected.result(now_ns if more else None, now_ns)
 
-        Return whether no dependent is left, and the outcome of the reconcile.
-        """
-        refusals = Refusals()
-        start = self._refused.pop(uid, 0) % max(len(left), 1)
-        turn = (left[start:] + left[:start])[: self.burst]
-        refused = len(turn)
-        for each in turn:
-            with refusals:
-                act(each)
-                refused -= 1
-        if refused:
-            self._refused[uid] = start + refused
-        continues = len(left) > len(turn) and refused < len(turn)
-        return not refused and len(left) == len(turn), refusals.outcome(now_ns if continues else None)
-
-    def _serve(self, place: P, owner: OwnerRefs, now_ns: int) -> Outcome:
+    def _serve(self, place: P, owner: OwnerRefs, now_ns: int) -> ReconcileResult:
         """Orphan or delete the dependents of an owner, then drop its finalizer."""
         uid = owner.uid
         dependents = self.graph.dependents(uid)

@@ -9,6 +9,8 @@ the virtual kubelet does not restart containers. Source: pkg/controller/job and 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec.structs import replace
 
 from bayplan.base.durations import SECOND_NS
@@ -18,7 +20,7 @@ from bayplan.base.go_text.times import format_time, parse_time_ns
 from bayplan.cluster.naming import indexed_pod_name_prefix
 from bayplan.cluster.owned_pods import JOB_TRACKING_FINALIZER, is_active
 from bayplan.cluster.store import ChangeEvent, object_key
-from bayplan.controllers.controller import Controller, ControllerTools, Outcome, Refusals
+from bayplan.controllers.controller import Controller, ControllerTools, ReconcileResult, RejectedWrites
 from bayplan.controllers.job_indexes import INDEX_ANNOTATION, PendingIndexes, completion_index
 from bayplan.controllers.job_status import (
     COMPLETE,
@@ -97,7 +99,7 @@ class JobController(Controller):
             if event.new is None or job is None or job.metadata.uid != controller.uid:
                 self._orphans.setdefault(key, {})[object_key(pod.metadata)] = None
 
-    def reconcile(self, key: str, now_ns: int) -> Outcome:
+    def reconcile(self, key: str, now_ns: int) -> ReconcileResult:
         """Count ended pods, decide whether the Job is finished, create or delete pods, write the status."""
         self._release_orphans(key)
         job = self.store.get(Job, key)
@@ -113,7 +115,7 @@ class JobController(Controller):
         run.reconcile()
         if run.finished:
             return self.reconcile(key, now_ns)
-        return run.refusals.outcome(run.again_ns)
+        return run.rejected.result(run.again_ns, now_ns)
 
     def _state(self, job: Job) -> _State:
         state = self._states.get(job.metadata.uid)
@@ -178,7 +180,7 @@ class _Run:
         self._status = job.status
         self._conditions = job.status.conditions
         self.finished = False
-        self.refusals = Refusals()
+        self.rejected = RejectedWrites()
         self.again_ns: int | None = None
 
     def reconcile(self) -> None:
@@ -199,8 +201,7 @@ class _Run:
         if end is not None:
             released += self._kill_active(end)
         elif job.metadata.deletion_timestamp is None:
-            with self.refusals:
-                self._manage(suspended)
+            self._manage(suspended)
             if self._is_complete():
                 text = "Reached expected number of succeeded pods"
                 end = self._condition(SUCCESS_CRITERIA_MET, "CompletionsReached", text)
@@ -265,12 +266,19 @@ class _Run:
     def _release(self, pod: Pod) -> bool:
         """Remove the finalizer from a counted pod; return whether it has none."""
         stored = self._store.pods.get(object_key(pod.metadata))
-        with self.refusals:
-            if stored is not None and stored.metadata.uid == pod.metadata.uid:
+        if (
+            stored is not None
+            and stored.metadata.uid == pod.metadata.uid
+            and JOB_TRACKING_FINALIZER in stored.metadata.finalizers
+        ):
+            released = False
+            with self.rejected:
                 self._writer.drop_finalizer(stored, JOB_TRACKING_FINALIZER)
-            self._state.released[pod.metadata.uid] = pod
-            return True
-        return False
+                released = True
+            if not released:
+                return False
+        self._state.released[pod.metadata.uid] = pod
+        return True
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
@@ -305,17 +313,22 @@ class _Run:
         return None
 
     def _kill_active(self, end: Condition) -> list[Pod]:
-        """Delete the active pods, at most `burst`, and return them. If the Job fails, they count as failed."""
-        active = list(self._store.owned_pods(self._uid).active.values())
-        if len(active) > self._burst:
-            active = active[: self._burst]
-            self._requeue_at(self._now_ns)
-        for pod in active:
-            self._controller.delete_pod(self._job, pod, self._now_ns)
+        """Delete up to `burst` active pods, and return the deleted pods. If the Job fails, they count as failed."""
+        deleted = self._write_each(list(self._store.owned_pods(self._uid).active.values()), self._delete)
         if end.type == FAILURE_TARGET:
-            counted = sum(map(self._counts, active))
+            counted = sum(map(self._counts, deleted))
             self._status = replace(self._status, failed=self._status.failed + counted)
-        return active
+        return deleted
+
+    def _delete(self, pod: Pod) -> None:
+        self._controller.delete_pod(self._job, pod, self._now_ns)
+
+    def _write_each(self, pods: list[Pod], write: Callable[[Pod], None]) -> list[Pod]:
+        """Write up to `burst` pods, and return those whose writes succeeded."""
+        written, more = self._controller.write_each(self._job.key, pods, write, self.rejected)
+        if more:
+            self._requeue_at(self._now_ns)
+        return written
 
     def _is_complete(self) -> bool:
         if self._store.owned_pods(self._uid).active:
@@ -339,13 +352,7 @@ class _Run:
         if active > wanted:
             pods = list(owned.active.values())
             surplus = pods if wanted == 0 else rank_active(pods)[: active - wanted]
-            if len(surplus) > self._burst:
-                self._requeue_at(self._now_ns)
-            for pod in surplus[: self._burst]:
-                # Remove the finalizer first, so that the deleted pod is not counted as failed.
-                self._writer.drop_finalizer(pod, JOB_TRACKING_FINALIZER)
-                stored = self._store.pods[object_key(pod.metadata)]
-                self._controller.delete_pod(self._job, stored, self._now_ns)
+            self._write_each(surplus, self._delete_uncounted)
             return
         leaving = len(owned.terminating) if self._replaces_failed_only() else 0
         missing = wanted - leaving - active
@@ -356,14 +363,20 @@ class _Run:
             if self._now_ns < end_ns:
                 self._requeue_at(end_ns)
                 return
-        if self._indexed:
-            self._create_indexed(min(missing, self._burst))
-        else:
-            prepared = self._prepared()
-            for _ in range(min(missing, self._burst)):
-                self._controller.create_pod(self._job, prepared, self._now_ns)
-        if missing > self._burst:
-            self._requeue_at(self._now_ns)
+        with self.rejected:
+            if self._indexed:
+                self._create_indexed(min(missing, self._burst))
+            else:
+                prepared = self._prepared()
+                for _ in range(min(missing, self._burst)):
+                    self._controller.create_pod(self._job, prepared, self._now_ns)
+            if missing > self._burst:
+                self._requeue_at(self._now_ns)
+
+    def _delete_uncounted(self, pod: Pod) -> None:
+        # Remove the finalizer first, so that the deleted pod is not counted as failed.
+        self._writer.drop_finalizer(pod, JOB_TRACKING_FINALIZER)
+        self._delete(self._store.pods[object_key(pod.metadata)])
 
     def _wanted(self, active: int) -> int:
         """Return the number of pods that should be active."""

@@ -8,7 +8,7 @@ from bayplan.cluster.struct_layouts cimport ChangeEvent
 
 cdef class ControllerManager:
     cdef public ObjectStore _store
-    cdef public dict _by_kind, _by_owner, _watchers, _failed, failures, problems
+    cdef public dict _by_kind, _by_owner, _watchers, _failed, problems
     cdef public tuple _others
     cdef public list _pod_watchers
     cdef public object _garbage_collector, _pod_gc, _node_lifecycle, _sync_delay_ns

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from bayplan.base.errors import InputError, InvariantError
 from bayplan.cluster.admission import PodAdmission
 from bayplan.cluster.store import ADDED, DELETED, MODIFIED, ChangeEvent, Kind, ObjectStore
-from bayplan.controllers.controller import Controller, ControllerTools, Refused
+from bayplan.controllers.controller import Controller, ControllerTools, PartialFailure
 from bayplan.controllers.cron_job import CronJobController
 from bayplan.controllers.daemon_set import DaemonSetController
 from bayplan.controllers.deployment import DeploymentController
@@ -48,7 +48,6 @@ class ControllerManager:
             `InputError`. For servers; a simulation retries when something changes, and a bug ends it.
 
     Attributes:
-        failures: the failed reconciles, by ``Kind key``.
         problems: the exceptions other than `InputError` with which the last reconcile of an object ended, by
             ``Controller key``: bugs in Bayplan.
     """
@@ -83,9 +82,13 @@ class ControllerManager:
         self._position = 0
         self._work = WorkQueue()
         self._retries = retries
-        self.failures: dict[str, InputError] = {}
         self.problems: dict[str, Exception] = {}
-        self._failed: dict[Work, None] = {}
+        self._failed: dict[Work, InputError] = {}
+
+    @property
+    def failures(self) -> dict[str, InputError]:
+        """The failed reconciles, by ``Kind key``."""
+        return {f"{controller.kind.__name__} {key}": problem for (controller, key), problem in self._failed.items()}
 
     # --- events -------------------------------------------------------------------------------------------------------
 
@@ -250,22 +253,20 @@ class ControllerManager:
 
     def _reconcile(self, work: Work, now_ns: int) -> None:
         controller, key = work
-        again_ns = controller.reconcile(key, now_ns)
-        if isinstance(again_ns, Refused):
-            self._note_failure(work, again_ns.problem, now_ns)
-            again_ns = again_ns.again_ns
+        result = controller.reconcile(key, now_ns)
+        if isinstance(result, PartialFailure):
+            self._note_failure(work, result.problem, now_ns)
+            again_ns = result.again_ns
         else:
             self._work.reset_delay(work)
-            if work in self._failed:
-                del self._failed[work]
-                self.failures.pop(f"{controller.kind.__name__} {key}", None)
+            self._failed.pop(work, None)
+            again_ns = result
         if again_ns is not None:
             self._work.add_at(work, again_ns)
 
     def _note_failure(self, work: Work, problem: InputError, now_ns: int) -> None:
         controller, key = work
-        self._failed[work] = None
-        self.failures[f"{controller.kind.__name__} {key}"] = problem
+        self._failed[work] = problem
         controller.failed(key, problem)
         if self._retries:
             if isinstance(problem, AwaitsAnswers):

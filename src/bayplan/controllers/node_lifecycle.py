@@ -20,7 +20,7 @@ from bayplan.base.go_text.times import format_time
 from bayplan.cluster.owned_pods import is_active
 from bayplan.cluster.pod_status import with_condition
 from bayplan.cluster.store import ChangeEvent
-from bayplan.controllers.controller import Controller, ControllerTools, Outcome, Refusals
+from bayplan.controllers.controller import Controller, ControllerTools, ReconcileResult, RejectedWrites
 from bayplan.objects.node import Node, Taint
 from bayplan.objects.pod import Pod, PodCondition
 from bayplan.objects.selectors import tolerates
@@ -71,7 +71,7 @@ class NodeLifecycleController(Controller):
         """Return the name of the node that changed."""
         return (event.object.metadata.name,)
 
-    def reconcile(self, key: str, now_ns: int) -> Outcome:
+    def reconcile(self, key: str, now_ns: int) -> ReconcileResult:
         """Set the taints of a node, then evict the pods whose toleration has expired."""
         node = self.store.nodes.get(key)
         if node is None:
@@ -91,7 +91,7 @@ class NodeLifecycleController(Controller):
             return None
         self.evicting.setdefault(key, {})
         again_ns: int | None = None
-        refusals = Refusals()
+        rejected = RejectedWrites()
         left = self.burst
         for pod in self.store.pods_on(key):
             if not is_active(pod):
@@ -101,13 +101,13 @@ class NodeLifecycleController(Controller):
                 continue
             if leave_ns <= now_ns:
                 if not left:
-                    return refusals.outcome(now_ns)
-                with refusals:
+                    return rejected.result(now_ns, now_ns)
+                with rejected:
                     self._evict(pod, now_ns)
                     left -= 1
             else:
                 again_ns = leave_ns if again_ns is None else min(again_ns, leave_ns)
-        return refusals.outcome(again_ns)
+        return rejected.result(again_ns, now_ns)
 
     def _register(self, node: Node) -> None:
         """Record an event about a new node."""

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from bayplan.base.go_text.times import parse_time_ns
 from bayplan.cluster.store import ChangeEvent
 from bayplan.cluster.volume_controller import PROVISIONED_BY, bound_claim, provisioned_volume, volume_writes
-from bayplan.controllers.controller import Controller, ControllerTools, Outcome, Refusals
+from bayplan.controllers.controller import Controller, ControllerTools, ReconcileResult, RejectedWrites
 from bayplan.objects.quantity import Quantity
 from bayplan.objects.selectors import EVERYTHING, compile_label_selector
 from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim, PersistentVolumeStatus, StorageClass
@@ -117,14 +117,14 @@ class PersistentVolumeController(Controller):
         if place < len(free) and free[place] == entry:
             del free[place]
 
-    def reconcile(self, key: str, now_ns: int) -> Outcome:
+    def reconcile(self, key: str, now_ns: int) -> ReconcileResult:
         """Bind a claim, or provision its volume; make a volume available, or release it from a deleted claim."""
         if key.startswith(_CLASS):
-            refusals = Refusals()
+            rejected = RejectedWrites()
             for claim in list(self._unbound.get(key.removeprefix(_CLASS), ())):
-                with refusals:
+                with rejected:
                     self._sync_claim(claim, now_ns)
-            return refusals.outcome(None)
+            return rejected.result(None, now_ns)
         elif "/" in key:
             if key in self._class_of:
                 self._sync_claim(key, now_ns)

@@ -16,7 +16,7 @@ from bayplan.base.go_text.times import format_time, parse_time_ns
 from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.pod_status import with_condition
 from bayplan.cluster.store import DELETED, ChangeEvent
-from bayplan.controllers.controller import Controller, ControllerTools, Outcome, Refusals
+from bayplan.controllers.controller import Controller, ControllerTools, ReconcileResult, RejectedWrites
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod, PodCondition
 
@@ -65,7 +65,7 @@ class PodGarbageCollector(Controller):
         self._finished[item.key] = None
         return (_FINISHED_PODS,) if len(self._finished) > self._threshold else ()
 
-    def reconcile(self, key: str, now_ns: int) -> Outcome:
+    def reconcile(self, key: str, now_ns: int) -> ReconcileResult:
         """Delete the pods of a missing node, or the oldest of too many finished pods."""
         if key == _FINISHED_PODS:
             return self._trim(now_ns)
@@ -83,33 +83,34 @@ class PodGarbageCollector(Controller):
             last_transition_time=format_time(now_ns),
         )
         pods = [pod for pod in self.store.pods_on(key) if not _is_removed(pod)]
-        refusals = Refusals()
+        rejected = RejectedWrites()
         left = self.burst
         for pod in pods:
             if not left:
-                return refusals.outcome(now_ns)
-            with refusals:
+                return rejected.result(now_ns, now_ns)
+            with rejected:
                 if not is_finished(pod):
                     status = with_condition(replace(pod.status, phase="Failed"), condition)
                     pod = self.writer.update(replace(pod, status=status))
                 self.writer.delete(pod, now_ns, grace_seconds=0)
                 left -= 1
-        return refusals.outcome(None)
+        return rejected.result(None, now_ns)
 
-    def _trim(self, now_ns: int) -> Outcome:
+    def _trim(self, now_ns: int) -> ReconcileResult:
         """Delete the oldest finished pods over the threshold, checking every 20 seconds as upstream does."""
         surplus = len(self._finished) - self._threshold
         if surplus <= 0:
             return None
         if now_ns < self._next_check_ns:
             return self._next_check_ns
-        self._next_check_ns = now_ns + _CHECK_PERIOD_NS
         pods = [self.store.pods[key] for key in self._finished if key in self.store.pods]
-        refusals = Refusals()
+        rejected = RejectedWrites()
         for pod in sorted(pods, key=_removal_order)[:surplus]:
-            with refusals:
+            with rejected:
                 self.writer.delete(pod, now_ns, grace_seconds=0)
-        return refusals.outcome(None)
+        if rejected.problem is None:
+            self._next_check_ns = now_ns + _CHECK_PERIOD_NS
+        return rejected.result(None, now_ns)
 
 
 def _is_removed(pod: Pod) -> bool:

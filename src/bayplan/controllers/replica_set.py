@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from bayplan.cluster.owned_pods import OwnedPods
 from bayplan.controllers.availability import count_available
-from bayplan.controllers.controller import Controller, Outcome, Refusals
+from bayplan.controllers.controller import Controller, ReconcileResult, RejectedWrites
 from bayplan.controllers.pod_ranking import rank_for_deletion
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
@@ -41,7 +41,7 @@ class ReplicaController(Controller, Generic[R]):
         """Return the pods that count per node when pods are ranked for deletion."""
         return list(owned)
 
-    def reconcile(self, key: str, now_ns: int) -> Outcome:
+    def reconcile(self, key: str, now_ns: int) -> ReconcileResult:
         """Create or delete pods until their number matches the request, then write the status."""
         item = self.find(key)
         if item is None:
@@ -53,24 +53,33 @@ class ReplicaController(Controller, Generic[R]):
         active, terminating = len(owned.active), len(owned.terminating)
         available, soonest = count_available(owned, min_ready_seconds, now_ns)
         ready = len(owned.ready)
-        refusals = Refusals()
+        rejected = RejectedWrites()
         if item.metadata.deletion_timestamp is None:
-            with refusals:
-                self._manage(item, owned, replicas, template, now_ns)
-                if abs(active - replicas) > self.burst:
-                    soonest = now_ns
+            self._manage(item, owned, replicas, template, rejected, now_ns)
+            if abs(active - replicas) > self.burst:
+                soonest = now_ns
         self.write_status(item, active, ready, available, terminating)
-        return refusals.outcome(soonest)
+        return rejected.result(soonest, now_ns)
 
-    def _manage(self, item: R, owned: OwnedPods, replicas: int, template: PodTemplateSpec, now_ns: int) -> None:
+    def _manage(
+        self,
+        item: R,
+        owned: OwnedPods,
+        replicas: int,
+        template: PodTemplateSpec,
+        rejected: RejectedWrites,
+        now_ns: int,
+    ) -> None:
         active = len(owned.active)
         if active < replicas:
-            prepared = self.pods.prepare(item, template)
-            for _ in range(min(replicas - active, self.burst)):
-                self.create_pod(item, prepared, now_ns)
+            # The next pods are like the first, so they are not tried after a rejection.
+            with rejected:
+                prepared = self.pods.prepare(item, template)
+                for _ in range(min(replicas - active, self.burst)):
+                    self.create_pod(item, prepared, now_ns)
         elif active > replicas:
-            for pod in self._surplus(item, owned, active - replicas, now_ns)[: self.burst]:
-                self.delete_pod(item, pod, now_ns)
+            surplus = self._surplus(item, owned, active - replicas, now_ns)
+            self.write_each(item.key, surplus, lambda pod: self.delete_pod(item, pod, now_ns), rejected)
 
     def _surplus(self, item: R, owned: OwnedPods, count: int, now_ns: int) -> list[Pod]:
         pods = list(owned.active.values())

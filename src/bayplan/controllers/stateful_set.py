@@ -22,7 +22,7 @@ from bayplan.cluster.naming import revision_name
 from bayplan.cluster.owned_pods import OwnedPods, condition_time, is_finished, is_ready
 from bayplan.cluster.store import ChangeEvent
 from bayplan.controllers.availability import count_available, is_available
-from bayplan.controllers.controller import Controller, ControllerTools, Outcome, Refusals
+from bayplan.controllers.controller import Controller, ControllerTools, ReconcileResult, RejectedWrites
 from bayplan.controllers.pod_factory import PreparedTemplate, controller_reference
 from bayplan.controllers.revisions import (
     REVISION_LABEL,
@@ -82,7 +82,7 @@ class StatefulSetController(Controller):
                 state.by_revision[pod.metadata.labels.get(REVISION_LABEL, "")] += step
             state.healthy_below = min(state.healthy_below, max(ordinal_of(pod.metadata.name), 0))
 
-    def reconcile(self, key: str, now_ns: int) -> Outcome:
+    def reconcile(self, key: str, now_ns: int) -> ReconcileResult:
         """Take the steps that the pod management policy allows, then write the status."""
         item = self.store.get(StatefulSet, key)
         if item is None:
@@ -92,12 +92,12 @@ class StatefulSetController(Controller):
         update = self._revision(item, state)
         current = state.history.find(hash_in(item.status.current_revision)) or update
         run = _Run(self, item, state, current, update, now_ns)
-        refusals = Refusals()
+        rejected = RejectedWrites()
         if item.metadata.deletion_timestamp is None:
-            with refusals:
+            with rejected:
                 run.step()
         self._write_status(item, state, current, update, now_ns)
-        return refusals.outcome(run.again_ns)
+        return rejected.result(run.again_ns, now_ns)
 
     def _forget_deleted(self) -> None:
         """Drop the cached state of sets that no longer exist and have no pods."""

@@ -186,6 +186,72 @@ def test_a_cron_job_starts_jobs_on_time_and_deletes_others_although_one_cannot_b
     assert first not in fixture.names("batch/jobs")
 
 
+def test_a_suspended_job_waits_between_attempts_to_delete_more_pods_than_one_turn_deletes() -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(f"{BATCH}/jobs", job("calc", "", {"parallelism": 40, "completions": 40}))
+    fixture.run(5)
+    refuse(fixture, "UPDATE", "!object.metadata.name.startsWith('calc')")
+    fixture.patch(f"{BATCH}/jobs/calc", {"spec": {"suspend": True}})
+    fixture.run(5)
+    assert len(fixture.names("pods")) == 40
+    allow(fixture)
+    assert fixture.names("pods") == []
+
+
+def test_a_job_past_its_deadline_deletes_pods_although_one_cannot_be_deleted() -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(f"{BATCH}/jobs", job("calc", "", {"parallelism": 3, "completions": 3, "activeDeadlineSeconds": 20}))
+    fixture.run(5)
+    pods = fixture.names("pods")
+    refuse(fixture, "DELETE", f"oldObject.metadata.name != '{pods[0]}'")
+    fixture.run(60)
+    status = fixture.get(f"{BATCH}/jobs/calc")
+    assert (status.at("status.active"), status.at("status.failed")) == (1, 2)
+    assert status.at("status.conditions.0.type") == "FailureTarget"
+    allow(fixture)
+    assert fixture.get(f"{BATCH}/jobs/calc").at("status.failed") == 3
+
+
+def test_a_replica_set_deletes_pods_although_more_than_one_turn_deletes_cannot_be() -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(f"{APPS}/replicasets", workload("ReplicaSet", "web", {"replicas": 40}))
+    fixture.run()
+    kept = fixture.names("pods")[:20]
+    names = ", ".join(f"'{name}'" for name in kept)
+    refuse(fixture, "DELETE", f"!(oldObject.metadata.name in [{names}])")
+    fixture.patch(f"{APPS}/replicasets/web", {"spec": {"replicas": 0}})
+    fixture.run(60)
+    assert fixture.names("pods") == kept
+    assert fixture.get(f"{APPS}/replicasets/web").at("status.replicas") == 20
+
+
+def test_a_daemon_set_creates_the_pods_of_other_nodes_although_one_is_refused() -> None:
+    fixture = BridgeFixture(nodes=5)
+    terms = "object.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+    refuse(fixture, "CREATE", f"!{terms}.exists(t, t.matchFields.exists(f, 'n1' in f.values))")
+    fixture.post(f"{APPS}/daemonsets", workload("DaemonSet", "agent"))
+    fixture.run(60)
+    assert sorted(each.spec.node_name for each in fixture.bridge.store.pods.values()) == ["n0", "n2", "n3", "n4"]
+    assert list(fixture.bridge.failures()) == ["DaemonSet default/agent"]
+    allow(fixture)
+    assert len(fixture.names("pods")) == 5
+
+
+def test_a_daemon_set_creates_pods_although_another_cannot_be_deleted() -> None:
+    fixture = BridgeFixture(nodes=2)
+    for name in ("n0", "n1"):
+        fixture.patch(f"{API}/nodes/{name}", {"metadata": {"labels": {"name": name}}})
+    fixture.post(f"{APPS}/daemonsets", workload("DaemonSet", "agent"))
+    for name in ("n0", "n1"):
+        selector: Document = {"template": {"spec": {"nodeSelector": {"name": name}}}}
+        fixture.patch(f"{APPS}/daemonsets/agent", {"spec": selector})
+        fixture.run(60)
+        if name == "n0":
+            assert [each.spec.node_name for each in fixture.bridge.store.pods.values()] == ["n0"]
+            refuse(fixture, "DELETE", "false")
+    assert sorted(each.spec.node_name for each in fixture.bridge.store.pods.values()) == ["n0", "n1"]
+
+
 def test_the_run_time_of_a_pod_begins_when_it_starts() -> None:
     fixture = BridgeFixture(nodes=1)
     refuse(fixture, "UPDATE", "object.metadata.name != 'first'", "pods/status")

@@ -108,11 +108,11 @@ def make_controllers(
 
     documents = backend.store
     collector = DocumentGarbageCollector(tools, documents, writer, enqueue)
-    of_pods, of_replica_sets = PodOwnership(tools), ReplicaSetOwnership(tools)
+    pod_ownership, replica_set_ownership = PodOwnership(tools), ReplicaSetOwnership(tools)
     restored = partial(stored_revisions, documents)
     own: dict[Kind, Controller] = {
-        Deployment: AdoptingDeployments(tools, of_replica_sets),
-        ReplicaSet: AdoptingReplicaSets(tools, of_pods),
+        Deployment: AdoptingDeployments(tools, replica_set_ownership),
+        ReplicaSet: AdoptingReplicaSets(tools, pod_ownership),
         StatefulSet: StatefulSetController(tools, restored),
         DaemonSet: DaemonSetController(tools, restored),
     }
@@ -122,8 +122,8 @@ def make_controllers(
         others=(
             node_lifecycle,
             pod_gc,
-            of_pods,
-            of_replica_sets,
+            pod_ownership,
+            replica_set_ownership,
             DeploymentProgress(tools),
             DisruptionController(tools),
             PodClaimController(tools, names),
