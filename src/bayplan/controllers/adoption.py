@@ -5,7 +5,7 @@ taken out of its ReplicaSet for debugging keeps running on its own, and a Deploy
 orphans of the old Deployment.
 
 A Deployment or ReplicaSet must not replace an object that it is about to adopt. So it first handles all pending changes of
-ownership (`Ownership.settle`), as upstream claims objects at the start of each reconcile.
+ownership (`Ownership.flush_pending`), as upstream claims objects at the start of each reconcile.
 
 Source: pkg/controller/controller_ref_manager.go v1.36.3.
 """
@@ -13,7 +13,6 @@ Source: pkg/controller/controller_ref_manager.go v1.36.3.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import ClassVar
 
 from msgspec.structs import replace
@@ -25,7 +24,7 @@ from bayplan.controllers.controller import Controller, ControllerTools, Reconcil
 from bayplan.controllers.deployment import DeploymentController
 from bayplan.controllers.pod_factory import controller_reference
 from bayplan.controllers.replica_set import ReplicaSetController
-from bayplan.controllers.writer import Writer, WriteRejected
+from bayplan.controllers.writer import Writer
 from bayplan.objects.meta import KubernetesObject, LabelSelector
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import NOTHING, Selector, SelectorError, compile_label_selector
@@ -89,9 +88,9 @@ def _adopt(writer: Writer, owner: KubernetesObject, item: KubernetesObject) -> N
 
 def _is_orphan(item: KubernetesObject) -> bool:
     """Return whether an object may be adopted: it has no controller, is not being deleted, no finished pod and no copy."""
-    if item.metadata.deletion_timestamp is not None or item.metadata.controller() is not None:
+    if item.metadata.deletion_timestamp is not None or item.metadata.controller() is not None or is_copy(item):
         return False
-    return is_active(item) if isinstance(item, Pod) else not is_copy(item)
+    return not isinstance(item, Pod) or is_active(item)
 
 
 def _may_adopt(owner: KubernetesObject) -> bool:
@@ -107,7 +106,8 @@ class Ownership(Controller):
         super().__init__(tools)
         self._selectors = _Selectors()
         self._met = SeenObjects()
-        self._pending: dict[str, None] = {}
+        # The keys of the objects to reconcile, by namespace.
+        self._pending: dict[str, dict[str, None]] = {}
         # The keys of the objects without a controller, and of the owners, by namespace.
         self._orphans: dict[str, dict[str, None]] = {}
         self._owners: dict[str, dict[str, None]] = {}
@@ -138,7 +138,7 @@ class Ownership(Controller):
             self._orphans.get(now.namespace, {}).pop(item.key, None)
             if before is None:
                 return ()
-        self._pending[item.key] = None
+        self._pending.setdefault(now.namespace, {})[item.key] = None
         return (item.key,)
 
     def _note_owner(self, event: ChangeEvent) -> None:
@@ -153,8 +153,10 @@ class Ownership(Controller):
         if not keys:
             del self._owners[metadata.namespace]
 
-    def settle(self, key: str, now_ns: int) -> None:
-        """Handle all pending changes, and let an owner that is seen for the first time adopt the orphans that it selects.
+    def flush_pending(self, key: str, now_ns: int) -> None:
+        """Handle the pending changes of the objects that an owner selects or controls.
+
+        An owner that is seen for the first time adopts all orphans that it selects.
 
         The controller of the owners calls this at the start of each reconcile.
 
@@ -163,36 +165,45 @@ class Ownership(Controller):
             now_ns: the current time.
 
         Raises:
-            WriteRejected: the API refuses to let the new owner adopt an object.
+            WriteRejected: the API rejects a write. The owner must not create or delete objects until it succeeds.
         """
-        for pending in list(self._pending):
-            # Its own reconcile, which is queued, reports the failure.
-            with suppress(WriteRejected):
-                self.reconcile(pending, now_ns)
         owner = self.store.get(self.owner_kind, key)
         if owner is None:
             self._met.forget(key)
-        elif self._met.is_new(owner) and _may_adopt(owner):
+            return
+        for pending in list(self._pending.get(owner.metadata.namespace, ())):
+            item = self.store.get(self.kind, pending)
+            if item is not None and self._concerns(owner, item):
+                self.reconcile(pending, now_ns)
+        if self._met.is_new(owner) and _may_adopt(owner):
             for orphan in list(self._orphans.get(owner.metadata.namespace, ())):
                 item = self.store.get(self.kind, orphan)
                 if item is not None and _is_orphan(item) and self._selectors.match(owner.spec.selector, item):
                     _adopt(self.writer, owner, item)
             self._met.note(owner)
 
+    def _concerns(self, owner: Deployment | ReplicaSet, item: KubernetesObject) -> bool:
+        controller = item.metadata.controller()
+        if controller is not None:
+            return controller.uid == owner.metadata.uid
+        return self._selectors.match(owner.spec.selector, item)
+
     def reconcile(self, key: str, now_ns: int) -> int | None:
         """Release an object if its owner no longer selects it; if it has no controller, let an owner adopt it.
 
         Raises:
-            WriteRejected: the API refuses the write.
+            WriteRejected: the API rejects the write. The change stays pending.
         """
-        self._pending.pop(key, None)
         item = self.store.get(self.kind, key)
-        if item is None:
-            return None
-        if _is_orphan(item):
+        if item is not None and _is_orphan(item):
             self._find_owner(item)
-        elif item.metadata.deletion_timestamp is None:
+        elif item is not None and item.metadata.deletion_timestamp is None:
             self._release(item)
+        namespace = key.partition("/")[0]
+        pending = self._pending.get(namespace, {})
+        pending.pop(key, None)
+        if not pending:
+            self._pending.pop(namespace, None)
         return None
 
     def _release(self, item: KubernetesObject) -> None:
@@ -254,7 +265,7 @@ class AdoptingDeployments(DeploymentController):
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
         """Adopt, then take one step of a rollout or of scaling; see `DeploymentController.reconcile`."""
-        self._ownership.settle(key, now_ns)
+        self._ownership.flush_pending(key, now_ns)
         return super().reconcile(key, now_ns)
 
 
@@ -272,5 +283,5 @@ class AdoptingReplicaSets(ReplicaSetController):
 
     def reconcile(self, key: str, now_ns: int) -> ReconcileResult:
         """Adopt, then create or delete pods; see `ReplicaSetController.reconcile`."""
-        self._ownership.settle(key, now_ns)
+        self._ownership.flush_pending(key, now_ns)
         return super().reconcile(key, now_ns)

@@ -8,12 +8,13 @@ from weakref import WeakSet
 
 import pytest
 
+from bayplan.cluster.source_copies import SOURCE_UID
 from bayplan.controllers import adoption, daemon_set_state, stateful_set
 from bayplan.controllers.adoption import SeenObjects
 from bayplan.controllers.revisions import RevisionHistory
 from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.workloads import ReplicaSet
-from tests.apiserver.bridge.bridge_fixture import APPS, BridgeFixture, workload
+from tests.apiserver.bridge.bridge_fixture import API, APPS, BridgeFixture, workload
 from tests.apiserver.client import Document
 
 
@@ -79,3 +80,15 @@ def test_controllers_forget_the_revisions_of_deleted_objects(
     fixture.run(60)
     gc.collect()
     assert len(histories) == 0
+
+
+def test_a_replica_set_adopts_no_copy_of_a_pod() -> None:
+    fixture = BridgeFixture(nodes=1)
+    metadata: Document = {"name": "copy", "labels": {"app": "x"}, "annotations": {SOURCE_UID: "1"}}
+    spec: Document = {"containers": [{"name": "c", "image": "app:1"}]}
+    fixture.post(f"{API}/namespaces/default/pods", {"metadata": metadata, "spec": spec})
+    fixture.run()
+    fixture.post(f"{APPS}/replicasets", workload("ReplicaSet", "web", {"replicas": 1}))
+    fixture.run()
+    assert len(fixture.names("pods")) == 2
+    assert fixture.bridge.store.pods["default/copy"].metadata.owner_references == ()

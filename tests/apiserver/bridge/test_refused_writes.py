@@ -225,6 +225,22 @@ def test_a_replica_set_deletes_pods_although_more_than_one_turn_deletes_cannot_b
     assert fixture.get(f"{APPS}/replicasets/web").at("status.replicas") == 20
 
 
+def test_a_released_pod_that_cannot_be_adopted_is_not_replaced() -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(f"{APPS}/replicasets", workload("ReplicaSet", "web", {"replicas": 2}))
+    fixture.run()
+    pods = fixture.names("pods")
+    refuse(fixture, "UPDATE", f"object.metadata.name != '{pods[0]}' || !has(object.metadata.ownerReferences)")
+    fixture.patch(f"{PODS}/{pods[0]}", {"metadata": {"ownerReferences": None}})
+    fixture.run(60)
+    assert fixture.names("pods") == pods
+    assert sorted(fixture.bridge.failures()) == [f"Pod default/{pods[0]}", "ReplicaSet default/web"]
+    allow(fixture)
+    assert fixture.names("pods") == pods
+    assert fixture.get(f"{PODS}/{pods[0]}").at("metadata.ownerReferences.0.name") == "web"
+    assert fixture.bridge.failures() == {}
+
+
 def test_a_daemon_set_creates_the_pods_of_other_nodes_although_one_is_refused() -> None:
     fixture = BridgeFixture(nodes=5)
     terms = "object.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
