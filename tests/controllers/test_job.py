@@ -11,6 +11,8 @@ from bayplan.controllers.job_status import backoff_end_ns
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.workloads import Job
+from tests.apiserver.bridge.bridge_fixture import API, BATCH, BridgeFixture
+from tests.apiserver.bridge.bridge_fixture import job as job_document
 from tests.cluster.cluster_fixture import SECOND, ClusterFixture, job, template
 
 
@@ -332,3 +334,31 @@ def test_a_job_without_template_labels_creates_pods() -> None:
     fixture.apply({**job("calc"), "spec": {"template": body}})
     fixture.settle()
     assert len(fixture.names()) == 1
+
+
+def test_a_large_job_of_a_server_waits_after_failures_and_ends_when_too_many_indexes_have_failed() -> None:
+    fixture = BridgeFixture(nodes=1)
+    spec: dict[str, object] = {"parallelism": 40, "completions": 40, "completionMode": "Indexed"}
+    document = job_document("calc", "5s", {**spec, "backoffLimitPerIndex": 1})
+    failing = "bayplan.io/exit-code"
+    document["spec"]["template"]["metadata"]["annotations"][failing] = "1"  # type: ignore[index]
+    fixture.post(f"{BATCH}/jobs", document)
+    seen = []
+    for _ in range(4):
+        fixture.run(8)
+        status = fixture.get(f"{BATCH}/jobs/calc")
+        seen.append((status.at("status.failed"), status.at("status.active")))
+    assert seen == [(40, None), (40, 40), (80, None), (80, None)]
+    assert fixture.get(f"{BATCH}/jobs/calc").at("status.failedIndexes") == "0-39"
+
+
+def test_a_large_job_of_a_server_waits_for_other_indexes_when_some_have_failed() -> None:
+    fixture = BridgeFixture(nodes=1)
+    spec: dict[str, object] = {"parallelism": 40, "completions": 40, "completionMode": "Indexed"}
+    fixture.post(f"{BATCH}/jobs", job_document("calc", "", {**spec, "backoffLimitPerIndex": 0}))
+    fixture.run()
+    for name in fixture.names("pods")[:24]:
+        fixture.patch(f"{API}/namespaces/default/pods/{name}/status", {"status": {"phase": "Failed"}})
+    fixture.run(60)
+    status = fixture.get(f"{BATCH}/jobs/calc")
+    assert (status.at("status.failed"), status.at("status.active")) == (24, 16)

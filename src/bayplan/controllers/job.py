@@ -365,12 +365,13 @@ class _Run:
                 return
         with self.rejected:
             if self._indexed:
-                self._create_indexed(min(missing, self._burst))
+                created = self._create_indexed(missing)
             else:
                 prepared = self._prepared()
-                for _ in range(min(missing, self._burst)):
+                created = min(missing, self._burst)
+                for _ in range(created):
                     self._controller.create_pod(self._job, prepared, self._now_ns)
-            if missing > self._burst:
+            if missing > created == self._burst:
                 self._requeue_at(self._now_ns)
 
     def _delete_uncounted(self, pod: Pod) -> None:
@@ -385,20 +386,15 @@ class _Run:
             return active if self._status.succeeded > 0 else self._parallelism
         return max(min(self._completions - self._status.succeeded, self._parallelism), 0)
 
-    def _create_indexed(self, count: int) -> None:
+    def _create_indexed(self, missing: int) -> int:
+        """Create up to `burst` pods for missing indexes that do not wait after a failure; return their number."""
         job, state = self._job, self._state
         prepared = self._prepared()
-        indexes = state.indexes.allocate(count, self._completions or 0)
-        held: list[int] = []
-        for position, index in enumerate(indexes):
-            failures, last_ns = state.index_failures.get(index, (0, 0))
-            if self._per_index and self._now_ns < (end_ns := backoff_end_ns(failures, last_ns)):
-                held.append(index)
-                self._requeue_at(end_ns)
-                continue
+        ready, held = self._allocate(missing)
+        for position, index in enumerate(ready):
             annotations = {**prepared.annotations, INDEX_ANNOTATION: str(index)}
             if self._per_index:
-                annotations[INDEX_FAILURES_ANNOTATION] = str(failures)
+                annotations[INDEX_FAILURES_ANNOTATION] = str(state.index_failures.get(index, (0, 0))[0])
             try:
                 self._controller.create_pod(
                     job,
@@ -411,9 +407,27 @@ class _Run:
                 )
             except InputError:
                 # The API rejects the pod; this index and the following indexes are started when it accepts pods again.
-                state.indexes.release([*held, *indexes[position:]])
+                state.indexes.release([*held, *ready[position:]])
                 raise
         state.indexes.release(held)
+        return len(ready)
+
+    def _allocate(self, missing: int) -> tuple[list[int], list[int]]:
+        """Return up to `burst` indexes to start, and the indexes before them that wait after a failure."""
+        ready: list[int] = []
+        held: list[int] = []
+        while (count := min(self._burst - len(ready), missing - len(ready) - len(held))) > 0:
+            indexes = self._state.indexes.allocate(count, self._completions or 0)
+            for index in indexes:
+                end_ns = backoff_end_ns(*self._state.index_failures.get(index, (0, 0))) if self._per_index else 0
+                if self._now_ns < end_ns:
+                    held.append(index)
+                    self._requeue_at(end_ns)
+                else:
+                    ready.append(index)
+            if len(indexes) < count:
+                break
+        return ready, held
 
     def _prepared(self) -> PreparedTemplate:
         prepared = self._state.prepared
