@@ -307,10 +307,14 @@ func (r *replay) dump() state {
 	waiting := r.get(r.q.PodsInBackoffQ())
 	sort.SliceStable(waiting, func(a, b int) bool {
 		x, y := waiting[a], waiting[b]
+		// Two lists: a pod of the other one must not stand between two pods that have an order.
+		if errorOnly(x) != errorOnly(y) {
+			return errorOnly(y)
+		}
 		if !x.BackoffExpiration.Equal(y.BackoffExpiration) {
 			return x.BackoffExpiration.Before(y.BackoffExpiration)
 		}
-		return r.pop && !errorOnly(x) && !errorOnly(y) && less(x, y)
+		return r.pop && !errorOnly(x) && less(x, y)
 	})
 	for _, p := range waiting {
 		i := describe(p)
