@@ -77,7 +77,7 @@ def test_a_trial_runs_again_if_its_process_is_killed(folder: Path, caplog: pytes
 
 
 def test_a_trial_whose_process_is_always_killed_ends_the_sweep(folder: Path) -> None:
-    want = f"trial 0 can't run: got a process that ended {MAX_RETRIES + 1} times, last by SIGKILL"
+    want = f"trial 0: expected a result, got a process that ended {MAX_RETRIES + 1} times, last by SIGKILL"
     with pytest.raises(InputError, match=want):
         run(killed_plan(folder, once=False), 1)
 
@@ -85,7 +85,7 @@ def test_a_trial_whose_process_is_always_killed_ends_the_sweep(folder: Path) -> 
 def test_a_process_that_ends_by_itself_is_not_started_again(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(InputError) as caught:
         run(killed_plan(folder, once=False, end="os._exit(3)"), 1)
-    assert str(caught.value) == "trial 0 can't run: got a process that ended with exit code 3"
+    assert str(caught.value) == "trial 0: expected a result, got a process that ended with exit code 3"
     assert caplog.records == []
 
 

@@ -103,7 +103,7 @@ class _Worker:
             if code < 0:
                 raise _WorkerLost(signal.Signals(-code).name) from None
             got = f"a process that ended with exit code {code}"
-            raise InputError(f"trial {trial.number} can't run", got=got) from None
+            raise InputError(f"trial {trial.number}", wanted="a result", got=got) from None
         if isinstance(result, Exception):
             raise result
         assert isinstance(result, Outcome)
@@ -200,7 +200,8 @@ class ProcessExecutor:
                     losses[trial.number] = losses.get(trial.number, 0) + 1
                     if losses[trial.number] > MAX_RETRIES:
                         raise InputError(
-                            f"trial {trial.number} can't run",
+                            f"trial {trial.number}",
+                            wanted="a result",
                             got=f"a process that ended {MAX_RETRIES + 1} times, last by {lost}",
                             hint="fewer --workers, if memory is short",
                         ) from None
