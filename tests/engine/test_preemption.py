@@ -176,18 +176,23 @@ def test_cached_dry_runs_match_a_new_search_after_every_change(seed: int) -> Non
     assert compared > 5
 
 
-def test_preemption_prefers_victims_that_have_not_started(start_time: str = "2026-01-01T00:00:00Z") -> None:
+def test_preemption_prefers_victims_that_have_not_started() -> None:
+    check_start_time("2026-01-01T00:00:00Z")
+
+
+@pytest.mark.parametrize("start_time", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
+def test_start_times_may_be_far_away(start_time: str) -> None:
+    check_start_time(start_time)
+
+
+def check_start_time(start_time: str) -> None:
+    """Check that preemption chooses another victim once one has started at a time."""
     scheduler = scheduler_of([node("n1", "2"), running("a", "1"), running("b", "1")])
     assert preempt(scheduler, preemptor("1").obj()).candidates == {"n1": ("default/b",)}
     pod = scheduler.pods["default/b"]
     status = replace(pod.status, start_time=start_time)
     scheduler.handle(pod, replace(pod, status=status), 0)
     assert preempt(scheduler, preemptor("1").obj()).candidates == {"n1": ("default/a",)}
-
-
-@pytest.mark.parametrize("start_time", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
-def test_start_times_may_be_far_away(start_time: str) -> None:
-    test_preemption_prefers_victims_that_have_not_started(start_time)
 
 
 def test_preemption_honours_budgets_added_after_the_previous_search() -> None:
