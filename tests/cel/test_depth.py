@@ -1,4 +1,4 @@
-"""How deeply expressions may nest; the limits and messages are those of Kubernetes v1.36.3."""
+"""Limits on the nesting of expressions, with the messages of Kubernetes v1.36.3."""
 
 from __future__ import annotations
 

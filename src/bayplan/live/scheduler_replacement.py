@@ -1,4 +1,4 @@
-"""The replacement of a running scheduler by another one: requested by any thread, made by the engine's thread."""
+"""Replacement of a running scheduler: any thread requests it, and the engine's thread makes it."""
 
 from __future__ import annotations
 

@@ -143,7 +143,10 @@ class RunData:
         )
 
     def _rows_of_nodes(self, names: Sequence[str | None], bound: Sequence[int]) -> list[int]:
-        """Return the row of each pod's node, -1 without one: of several nodes of one name, the one that existed then."""
+        """Return the row of each pod's node, -1 without one.
+
+        Of several nodes with one name, it is the node that existed when the pod was bound.
+        """
         rows: dict[str | None, list[int]] = {}
         for row, node_name in enumerate(self.nodes.names):
             rows.setdefault(node_name, []).append(row)

@@ -79,7 +79,7 @@ def as_read(schema: Document, document: Document) -> Document:
 
 
 def stored_earlier(resource: Resource, revision: int, document: Document) -> Document | None:
-    """Return an object that was stored in a different version, as it is read; None if the version is still in use.
+    """Return what a read shows of an object that was stored in a different version; None if the version is still in use.
 
     Args:
         resource: the resource in the version that is read.
@@ -217,6 +217,3 @@ def _embedded(name: str, value: object, path: str, dropped: list[str]) -> object
         raise DecodeError(f"{path}: Invalid value: {shown}: {text}") from problem
     dropped += [f"{path}.{each}" for each in shape.unknown_fields(value)]
     return {name: item for name, item in read.items() if name in value} if isinstance(read, dict) else value
-
-
-"""The field manager of a definition's status."""

@@ -426,7 +426,7 @@ class Backend:
         return _encode(self.document(resource, item)) if is_converted(resource) else item.raw
 
     def is_outdated(self, resource: Resource, document: Document) -> bool:
-        """Return whether a write without changes, given the object as it is read, stores an object in a different form."""
+        """Return whether a write that changes nothing for readers stores the object in a different form."""
         is_pruned = isinstance(resource.converter, PruningConverter)
         if not resource.schema_revision:
             return False

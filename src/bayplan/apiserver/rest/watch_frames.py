@@ -80,7 +80,7 @@ class WatchFrames:
         return frame
 
     def bookmark(self, revision: int, *, farewell: bool) -> bytes:
-        """Return a bookmark; with `farewell`, the one that ends the initial events."""
+        """Return a bookmark; with `farewell`, the bookmark at the end of the initial events."""
         resource = self._resource
         annotations = dict(_ZERO_ANNOTATIONS.get(resource.table, {}))
         if farewell:

@@ -155,7 +155,7 @@ class TraceReader(ABC):
         return found
 
     def add_machine(self, name: str, amounts: Mapping[str, str], labels: Mapping[str, str]) -> None:
-        """Add a machine as a node with the options' maximum number of pods; a machine that was added before stays as it is."""
+        """Add a machine as a node with the options' maximum number of pods; a machine that was added before is not changed."""
         if name in self._machine_names:
             return
         self._machine_names.add(name)
