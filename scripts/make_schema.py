@@ -60,7 +60,7 @@ def field_facts(schema: dict[str, Any], required: bool) -> dict[str, Any]:
         "map_type": schema.get("x-kubernetes-map-type"),
         "merge_key": schema.get("x-kubernetes-patch-merge-key"),
         "strategy": schema.get("x-kubernetes-patch-strategy"),
-        "enum": schema.get("enum"),
+        "enum": core.get("enum"),
         "required": required,
     }
     facts.update({key: value for key, value in optional.items() if value})

@@ -33,7 +33,7 @@ class FieldFacts(msgspec.Struct, frozen=True, gc=False):
         map_type: `atomic`, or "", which means granular.
         merge_key: the key field for a strategic merge patch.
         strategy: the strategy of a strategic merge patch: "" (replace), `merge`, `retainKeys` or `merge,retainKeys`.
-        enum: the allowed values; () if they are not restricted.
+        enum: the allowed values of the innermost type; () if they are not restricted.
         required: whether OpenAPI requires the field.
         default: the default in OpenAPI v3, or UNSET. An empty default ("", 0, {}) only means that the field is written
             even if it is empty; the API server does not set it.

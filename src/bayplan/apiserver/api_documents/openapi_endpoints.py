@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
+from bayplan.apiserver.api_documents.openapi_operations import camel_case
+from bayplan.apiserver.api_documents.openapi_types import META, SCHEMAS
 from bayplan.apiserver.model.resources import ResourceRegistry
 from bayplan.base.plain_data import Document
 
-_META = "io.k8s.apimachinery.pkg.apis.meta.v1."
+SECURITY: Document = {"BearerToken": {"type": "apiKey", "name": "authorization", "in": "header"}}
+"""The scheme of the bearer token, by its name."""
 _FORMATS = ("application/json", "application/vnd.kubernetes.protobuf", "application/yaml")
 
 
@@ -33,20 +36,18 @@ class Endpoint(msgspec.Struct, frozen=True):
             path: the path without slashes at its ends.
             schemas: the schemas of the type and of all types that it refers to.
         """
-        schema: Document = {"$ref": f"#/components/schemas/{self.type}"} if self.type else {"type": "string"}
+        schema: Document = {"$ref": SCHEMAS + self.type} if self.type else {"type": "string"}
         content: Document = {each: {"schema": schema} for each in self.formats}
         responses: Document = {"200": {"description": "OK", "content": content}, "401": {"description": "Unauthorized"}}
         get: Document = {"tags": [self.tag], "operationId": self.operation, "responses": responses}
-        token: Document = {"type": "apiKey", "name": "authorization", "in": "header"}
         components: Document = {"schemas": schemas} if schemas else {}
-        components["securitySchemes"] = {"BearerToken": token}
-        return {"paths": {f"/{path}/": {"get": get}}, "components": components}
+        return {"paths": {f"/{path}/": {"get": get}}, "components": components | {"securitySchemes": SECURITY}}
 
 
 _FIXED = {
     ".well-known/openid-configuration": Endpoint("WellKnown", "getServiceAccountIssuerOpenIDConfiguration"),
-    "api": Endpoint("core", "getCoreAPIVersions", f"{_META}APIVersions", _FORMATS),
-    "apis": Endpoint("apis", "getAPIVersions", f"{_META}APIGroupList", _FORMATS),
+    "api": Endpoint("core", "getCoreAPIVersions", f"{META}APIVersions", _FORMATS),
+    "apis": Endpoint("apis", "getAPIVersions", f"{META}APIGroupList", _FORMATS),
     "openid/v1/jwks": Endpoint("openid", "getServiceAccountIssuerOpenIDKeyset", formats=("application/jwk-set+json",)),
     "version": Endpoint("version", "getCodeVersion", "io.k8s.apimachinery.pkg.version.Info"),
 }
@@ -57,9 +58,8 @@ def endpoints(registry: ResourceRegistry) -> dict[str, Endpoint]:
     found = dict(_FIXED)
     for group in registry.groups:
         if group and not registry.is_custom(group):
-            first, *rest = group.removesuffix(".k8s.io").split(".")
-            tag = first + "".join(each.capitalize() for each in rest)
+            tag = camel_case(group)
             found[f"apis/{group}"] = Endpoint(
-                tag, f"get{tag[:1].upper()}{tag[1:]}APIGroup", f"{_META}APIGroup", _FORMATS
+                tag, f"get{tag[:1].upper()}{tag[1:]}APIGroup", f"{META}APIGroup", _FORMATS
             )
     return found

@@ -112,9 +112,17 @@ def _schema(number: int, value: object) -> bytes:
     return _field(number, _members(_SCHEMA, value))
 
 
+def _schema_or_switch(number: int, value: object) -> bytes:
+    return _field(number, _switch(2, value) if isinstance(value, bool) else _schema(1, value))
+
+
 def _boxed(encode: Encoder, inner: int = 1) -> Encoder:
     """Return an encoder for a value that is wrapped in a separate message, as field `inner`."""
     return lambda number, value: _field(number, encode(inner, value))
+
+
+def _boxed_texts(number: int, value: object) -> bytes:
+    return _field(number, _each(_text)(1, value))
 
 
 def _parameter(number: int, value: object) -> bytes:
@@ -154,7 +162,7 @@ _SCHEMA: dict[str, tuple[int, Encoder]] = {
     "minProperties": (18, _count),
     "required": (19, _each(_text)),
     "enum": (20, _each(_any)),
-    "additionalProperties": (21, _boxed(_schema)),
+    "additionalProperties": (21, _schema_or_switch),
     "type": (22, _TYPE),
     "items": (23, _boxed(_schema)),
     "allOf": (24, _each(_schema)),
@@ -220,10 +228,13 @@ _PATH_ITEM: dict[str, tuple[int, Encoder]] = {
     "parameters": (9, _each(_parameter)),
     "x-": (10, _any),
 }
+_API_KEY: dict[str, tuple[int, Encoder]] = {"type": (1, _text), "name": (2, _text), "in": (3, _text)}
 _DOCUMENT: dict[str, tuple[int, Encoder]] = {
     "swagger": (1, _text),
     "info": (2, _message(_INFO)),
     "paths": (8, _paths),
     "definitions": (9, _map(_schema)),
+    "security": (12, _each(_map(_boxed_texts))),
+    "securityDefinitions": (13, _map(_boxed(_message(_API_KEY), 2))),
     "x-": (16, _any),
 }
