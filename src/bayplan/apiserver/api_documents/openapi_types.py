@@ -96,30 +96,17 @@ def _kinds_by_type() -> dict[str, list[Document]]:
 
 
 def _field(facts: FieldFacts, go: GoField | None, prefix: str) -> Document:
-    named = schema().types.get(facts.type)
-    made: Document
-    if named is not None:
-        made = {"$ref": prefix + facts.type}
-    else:
-        made = {} if facts.type == "any" else {"type": facts.type}
-        if facts.format:
-            made["format"] = facts.format
-        if facts.enum:
-            made["enum"] = list(facts.enum)
-    zero = msgspec.UNSET if go is None or prefix != SCHEMAS else _zero(go, named)
-    if facts.containers and zero is not msgspec.UNSET:
-        made = made if named is None else reference(facts.type, prefix)
-        made["default"] = zero
-    elif not facts.containers and named is not None:
-        made = reference(facts.type, prefix)
+    default: object = facts.default if prefix == SCHEMAS else msgspec.UNSET
+    zero = msgspec.UNSET if prefix != SCHEMAS or go is None else _zero(go, facts)
+    made = _innermost(facts, zero, prefix)
     for container in reversed(facts.containers):
         made = {"type": "array", "items": made} if container == "list" else {
             "type": "object", "additionalProperties": made,
         }  # fmt: skip
-    if prefix == SCHEMAS and facts.default is not msgspec.UNSET:
-        made["default"] = facts.default
-    elif go is not None and not go.containers and zero is not msgspec.UNSET and (named or not go.omit_empty):
-        made["default"] = zero
+    if default is msgspec.UNSET and go is not None and not go.containers:
+        default = zero if facts.type in schema().types or not go.omit_empty else msgspec.UNSET
+    if default is not msgspec.UNSET:
+        made["default"] = default
     for name, value in (
         ("x-kubernetes-list-type", facts.list_type),
         ("x-kubernetes-list-map-keys", list(facts.list_map_keys)),
@@ -132,8 +119,24 @@ def _field(facts: FieldFacts, go: GoField | None, prefix: str) -> Document:
     return made
 
 
-def _zero(go: GoField, named: TypeFacts | None) -> object:
-    """Return Go's zero value of a field's innermost type: the default of items, and of fields that JSON always has."""
+def _innermost(facts: FieldFacts, zero: object, prefix: str) -> Document:
+    """Return the schema of a field's innermost type. Items of lists and values of maps have their zero value as default."""
+    has_default = bool(facts.containers) and zero is not msgspec.UNSET
+    if facts.type in schema().types:
+        is_alone = facts.containers and not has_default
+        made: Document = {"$ref": prefix + facts.type} if is_alone else reference(facts.type, prefix)
+    else:
+        made = {} if facts.type == "any" else {"type": facts.type}
+        if facts.format:
+            made["format"] = facts.format
+        if facts.enum:
+            made["enum"] = list(facts.enum)
+    return made | ({"default": zero} if has_default else {})
+
+
+def _zero(go: GoField, facts: FieldFacts) -> object:
+    """Return Go's zero value of a field's innermost type; UNSET if OpenAPI has none for it."""
+    named = schema().types.get(facts.type)
     if named is not None:
         return {} if named.fields else msgspec.UNSET
     return _ZEROS.get(go.type, msgspec.UNSET)
