@@ -321,3 +321,9 @@ def test_a_list_by_name_is_paged_across_namespaces_but_not_in_one() -> None:
     second = client.call("GET", f"/api/v1/configmaps{named}&continue={first.at('metadata.continue')}")
     assert [first.at("items.0.metadata.namespace"), second.at("items.0.metadata.namespace")] == ["a", "b"]
     assert client.call("GET", f"/api/v1/namespaces/a/configmaps{named}").at("metadata.continue") is None
+
+
+def test_discovery_writes_the_members_of_resources_in_upstream_order(client: Client) -> None:
+    resources = parts(client.get("/apis/apps/v1").document, "resources")
+    scale = next(each for each in resources if each["name"] == "deployments/scale")
+    assert list(scale) == ["name", "singularName", "namespaced", "group", "version", "kind", "verbs"]

@@ -30,6 +30,7 @@ from bayplan.base.plain_data import Document, part, parts, same_json, texts
 _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _TERMINATING_VERBS = ("delete", "deletecollection", "get", "list", "watch")
 """The verbs that discovery lists once the definition is being deleted."""
+_SUBRESOURCE = ResourceFacts(name="", singular_name="", namespaced=False, kind="", verbs=("get", "patch", "update"))
 _META_FIELDS = ("apiVersion", "kind", "metadata")
 
 
@@ -92,17 +93,18 @@ def _resource(group: str, spec: Document, names: Document, version: Document) ->
     stored = next((each for each in parts(spec, "versions") if each.get("storage")), {})
     namespaced = spec.get("scope") == "Namespaced"
     facts = ResourceFacts(
-        plural, str(names.get("singular") or kind.lower()), namespaced, kind, _VERBS,
-        short_names=tuple(texts(names, "shortNames")), categories=tuple(texts(names, "categories")),
+        name=plural, singular_name=str(names.get("singular") or kind.lower()), namespaced=namespaced, kind=kind,
+        verbs=_VERBS, short_names=tuple(texts(names, "shortNames")), categories=tuple(texts(names, "categories")),
         storage_version_hash=_version_hash(group, str(stored["name"]), kind) if stored.get("served") else "",
     )  # fmt: skip
     subresources: dict[str, ResourceFacts] = {}
     declared = part(version, "subresources")
     if "status" in declared:
-        subresources["status"] = ResourceFacts(f"{plural}/status", "", namespaced, kind, ("get", "patch", "update"))
+        subresources["status"] = replace(_SUBRESOURCE, name=f"{plural}/status", namespaced=namespaced, kind=kind)
     if "scale" in declared:
-        verbs = ("get", "patch", "update")
-        subresources["scale"] = ResourceFacts(f"{plural}/scale", "", namespaced, "Scale", verbs, "autoscaling", "v1")
+        subresources["scale"] = replace(
+            _SUBRESOURCE, name=f"{plural}/scale", namespaced=namespaced, kind="Scale", group="autoscaling", version="v1"
+        )
     schema = part(version, "schema", "openAPIV3Schema")
     resource = Resource(
         group=group,

@@ -30,8 +30,8 @@ _API_VERSION = f"{GROUP}/{VERSION}"
 _SERVICE = "apiregistration.k8s.io/apiservices"
 _WINDOW = "15s"
 _FACTS = [
-    ResourceFacts("nodes", "", False, "NodeMetrics", ("get", "list")),
-    ResourceFacts("pods", "", True, "PodMetrics", ("get", "list")),
+    ResourceFacts(name="nodes", singular_name="", namespaced=False, kind="NodeMetrics", verbs=("get", "list")),
+    ResourceFacts(name="pods", singular_name="", namespaced=True, kind="PodMetrics", verbs=("get", "list")),
 ]
 _ZERO = Quantity(0)
 

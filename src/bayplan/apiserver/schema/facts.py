@@ -43,7 +43,7 @@ class GoField(msgspec.Struct, frozen=True, gc=False):
     inline: bool = False
 
 
-class ResourceFacts(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+class ResourceFacts(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True, kw_only=True):
     """An entry of an APIResourceList, with the fields in the API's order.
 
     A subresource has a name like `pods/status`.
@@ -52,10 +52,10 @@ class ResourceFacts(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_
     name: str
     singular_name: str
     namespaced: bool
-    kind: str
-    verbs: tuple[str, ...]
     group: str = ""
     version: str = ""
+    kind: str
+    verbs: tuple[str, ...]
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     storage_version_hash: str = ""
