@@ -4,6 +4,9 @@ OrderedReady sets create a pod only when all pods before it are running and read
 one at a time. Parallel sets do not wait. An update replaces the pods of older revisions from the highest ordinal down
 to the partition.
 
+An ordered set stops at its first rejected write. A parallel set processes its pods in batches of 1, 2, 4 and so on, and
+stops after the batch in which a write was rejected.
+
 In an ordered set of 1,000 pods, each start requires that all pods before it are ready. The controller stores the
 ordinal up to which it has checked and continues from there; a change of a pod below that ordinal resets it.
 
@@ -13,6 +16,8 @@ Not implemented: ``maxUnavailable`` of rolling updates (a disabled gate). Source
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -38,6 +43,11 @@ from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import SelectorError, compile_label_selector
 from bayplan.objects.workloads import PodTemplateSpec, StatefulSet
+
+T = TypeVar("T")
+
+_MAX_BATCH = 500
+"""Maximum number of pods that a parallel set processes after a rejected write, as upstream's `MaxBatchSize`."""
 
 
 class _State:
@@ -92,12 +102,11 @@ class StatefulSetController(Controller):
         update = self._revision(item, state)
         current = state.history.find(hash_in(item.status.current_revision)) or update
         run = _Run(self, item, state, current, update, now_ns)
-        rejected = RejectedWrites()
         if item.metadata.deletion_timestamp is None:
-            with rejected:
+            with run.rejected:
                 run.step()
         self._write_status(item, state, current, update, now_ns)
-        return rejected.result(run.again_ns, now_ns)
+        return run.rejected.result(run.again_ns, now_ns)
 
     def _forget_deleted(self) -> None:
         """Drop the cached state of sets that no longer exist and have no pods."""
@@ -191,36 +200,62 @@ class _Run:
         self._uid = item.metadata.uid
         self._pod_prefix = f"{item.metadata.namespace}/{item.metadata.name}-"
         self._acted = 0
+        self.rejected = RejectedWrites()
         self.again_ns: int | None = None
 
     def step(self) -> None:
         """Create missing pods, then remove surplus pods, then update pods; an ordered set stops at the first wait."""
-        if self._fill():
-            return
-        if self._shrink():
+        if self._adopt() or self._fill() or self._shrink():
             return
         if self._item.spec.update_strategy.type != "OnDelete":
             self._roll()
 
+    def _run_for_all(self, items: Sequence[T], process: Callable[[T], bool], *, done: int = 0) -> bool:
+        """Process items; return whether to stop after this step.
+
+        Args:
+            items: ordinals or pods, in the order in which to process them.
+            process: processes one, and returns whether an ordered set must wait for it.
+            done: the number of items at the beginning that need no processing.
+        """
+        start, size = 0, 1
+        while start < len(items):
+            for each in items[max(start, done) : start + size]:
+                if self._acted >= self._controller.burst:
+                    self.again_ns = self._now_ns
+                    return True
+                waits = False
+                with self.rejected:
+                    waits = process(each)
+                if self._ordered and (waits or self.rejected.problem is not None):
+                    return True
+            if self.rejected.problem is not None:
+                return True
+            start, size = start + size, min(2 * size, _MAX_BATCH)
+        return False
+
     # --- creating -----------------------------------------------------------------------------------------------------
+
+    def _adopt(self) -> bool:
+        """Adopt the orphans of a new or changed set; return whether to stop, because an adoption was rejected."""
+        state, item = self._state, self._item
+        asked = (item.spec, self._update)
+        if state.seen != asked:
+            for ordinal in range(self._start, self._end):
+                with self.rejected:
+                    self._pod(ordinal)
+            if self.rejected.problem is not None:
+                return True
+            state.healthy_below = self._start
+            state.seen = asked
+        return False
 
     def _fill(self) -> bool:
         """Create missing pods and delete finished pods, from the lowest ordinal; return whether to stop after this step."""
-        state, item = self._state, self._item
-        asked = (item.spec, self._update)
-        if state.seen is None or state.seen != asked or item.spec.min_ready_seconds > 0:
-            state.healthy_below = self._start
-            state.seen = asked
-        for ordinal in range(max(self._start, state.healthy_below), self._end):
-            if self._acted >= self._controller.burst:
-                self.again_ns = self._now_ns
-                return True
-            wait = self._process_ordinal(ordinal)
-            if wait and self._ordered:
-                return True
-            if not wait and state.healthy_below == ordinal:
-                state.healthy_below = ordinal + 1
-        return False
+        state = self._state
+        state.healthy_below = max(state.healthy_below if self._item.spec.min_ready_seconds == 0 else 0, self._start)
+        healthy = state.healthy_below - self._start
+        return self._run_for_all(range(self._start, self._end), self._process_ordinal, done=healthy)
 
     def _process_ordinal(self, ordinal: int) -> bool:
         """Create the pod of an ordinal if it is missing, or delete it if it is finished.
@@ -242,6 +277,8 @@ class _Run:
         if pod.metadata.deletion_timestamp is not None or pod.status.phase != "Running" or not self._available(pod):
             return True
         controller.stateful_pods.own_claims(item, pod, condemned=False)
+        if self._state.healthy_below == ordinal:
+            self._state.healthy_below = ordinal + 1
         return False
 
     def _create(self, ordinal: int) -> None:
@@ -266,24 +303,24 @@ class _Run:
         condemned = sorted(self._condemned(owned), key=lambda pod: -ordinal_of(pod.metadata.name))
         unhealthy = next((pod for pod in reversed(condemned) if self._is_unavailable(pod)), None)
         policy = self._item.spec.persistent_volume_claim_retention_policy
-        if policy is not None and policy.when_scaled == "Delete":
-            for pod in condemned:
-                self._controller.stateful_pods.own_claims(self._item, pod, condemned=True)
-        for pod in condemned:
-            terminating = pod.metadata.deletion_timestamp is not None
-            # In an ordered set, only healthy pods and the first unhealthy pod are deleted; the next pods wait.
-            waits = terminating or (self._is_unavailable(pod) and pod is not unhealthy)
-            if self._ordered and waits:
-                return True
-            if not terminating:
-                if self._acted >= self._controller.burst:
-                    self.again_ns = self._now_ns
-                    return True
-                self._controller.delete_pod(self._item, pod, self._now_ns)
-                self._acted += 1
-                if self._ordered:
-                    return True
+        if policy is not None and policy.when_scaled == "Delete" and self._run_for_all(condemned, self._own_claims):
+            return True
+        return self._run_for_all(condemned, lambda pod: self._remove(pod, unhealthy))
+
+    def _own_claims(self, condemned: Pod) -> bool:
+        self._controller.stateful_pods.own_claims(self._item, condemned, condemned=True)
         return False
+
+    def _remove(self, pod: Pod, unhealthy: Pod | None) -> bool:
+        """Delete a pod whose ordinal is out of range; return whether the next pods of an ordered set wait for it."""
+        if pod.metadata.deletion_timestamp is not None:
+            return True
+        # In an ordered set, only healthy pods and the first unhealthy pod are deleted; the next pods wait.
+        if self._ordered and self._is_unavailable(pod) and pod is not unhealthy:
+            return True
+        self._controller.delete_pod(self._item, pod, self._now_ns)
+        self._acted += 1
+        return True
 
     def _condemned(self, owned: OwnedPods) -> list[Pod]:
         ordinals = range(self._start, self._end)
