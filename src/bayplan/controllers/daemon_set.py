@@ -217,12 +217,15 @@ class DaemonSetController(Controller):
         """Create a pod for a node, unless a creation was rejected in this pass; return whether it was created."""
         if not state.is_blocked:
             with state.rejected:
-                prepared = self._prepared(item, state, revision)
-                self.create_pod(item, prepared, now_ns, spec=pinned_spec(prepared.spec, name))
+                self._create_on(item, state, revision, name, now_ns)
                 return True
             state.is_blocked = True
         state.refused[name] = None
         return False
+
+    def _create_on(self, item: DaemonSet, state: DaemonSetState, revision: Revision, name: str, now_ns: int) -> None:
+        prepared = self._prepared(item, state, revision)
+        self.create_pod(item, prepared, now_ns, spec=pinned_spec(prepared.spec, name))
 
     def _prepared(self, item: DaemonSet, state: DaemonSetState, revision: Revision) -> PreparedTemplate:
         prepared = state.prepared
@@ -256,17 +259,24 @@ class DaemonSetController(Controller):
         """Delete outdated pods and create surge pods; return whether `burst` leaves pods for the next call."""
         rollout = rollout_of(item, revision.hash, state.totals.desired, now_ns)
         names = dict.fromkeys((*self.store.nodes, *state.pods))
-        for name in names:
+        # Otherwise these nodes would take the places of others within maxUnavailable or maxSurge in every pass.
+        last = [name for name in state.postponed if name in names]
+        for name in (*(name for name in names if name not in state.postponed), *last):
             node = self.store.nodes.get(name)
             should_run = node is not None and state.eligibility_of(node).should_run
             pods = self._pods_on(state, name)
             if should_run or pods:
                 rollout.add_node(name, pods, should_run=should_run)
         outdated, surging = rollout.pods_to_delete(), rollout.nodes_to_surge()
-        _, more = self.write_each(item.key, outdated, lambda pod: self.delete_pod(item, pod, now_ns), state.rejected)
+        for pod in outdated[: self.burst]:
+            with state.updating(target_node(pod)):
+                self.delete_pod(item, pod, now_ns)
         for name in surging[: self.burst]:
-            self._create(item, state, revision, name, now_ns)
-        return more or len(surging) > self.burst
+            with state.updating(name):
+                self._create_on(item, state, revision, name, now_ns)
+            if name in state.postponed:
+                break
+        return max(len(outdated), len(surging)) > self.burst
 
     # --- status -------------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,8 @@ mark single nodes as dirty; a reconcile checks only these nodes and adjusts the 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import msgspec
 
@@ -42,6 +44,7 @@ class DaemonSetState:
         dirty: the names of nodes to check, in the order in which they became dirty.
         refused: the names of nodes for which a creation or deletion was rejected, or a creation not tried after a
             rejection; the first is tried again next.
+        postponed: the names of nodes for which a write of the rolling update was rejected; it updates them last.
         is_halfway: whether the last reconcile left dirty nodes for the next reconcile, which continues its pass.
         rejected: the rejected writes of the present pass over the dirty nodes.
         is_blocked: whether a creation was rejected in the present pass.
@@ -59,6 +62,7 @@ class DaemonSetState:
         self.history = RevisionHistory()
         self.dirty: dict[str, None] = {}
         self.refused: dict[str, None] = {}
+        self.postponed: dict[str, None] = {}
         self.is_halfway = False
         self.rejected = RejectedWrites()
         self.is_blocked = False
@@ -123,11 +127,23 @@ class DaemonSetState:
             if new.metadata.deletion_timestamp is None:
                 self.by_hash[new.metadata.labels.get(REVISION_LABEL, "")] += 1
 
+    @contextmanager
+    def updating(self, name: str) -> Iterator[None]:
+        """Collect the rejection of a write of the rolling update, and postpone this node."""
+        self.postponed.pop(name, None)
+        succeeded = False
+        with self.rejected:
+            yield
+            succeeded = True
+        if not succeeded:
+            self.postponed[name] = None
+
     def forget_node(self, name: str) -> None:
         """Drop the state of a deleted node, except its pods."""
         self._verdicts.pop(name, None)
         self.backoff.pop(name, None)
         self.waiting.pop(name, None)
+        self.postponed.pop(name, None)
         self.tally(name, _NOTHING)
 
     def tally(self, name: str, new: NodeTally) -> None:

@@ -253,6 +253,30 @@ def test_a_daemon_set_creates_the_pods_of_other_nodes_although_one_is_refused() 
     assert len(fixture.names("pods")) == 5
 
 
+@pytest.mark.parametrize("maximum", ["maxSurge", "maxUnavailable"])
+def test_the_pods_of_other_nodes_are_updated_although_one_is_refused(maximum: str) -> None:
+    fixture = BridgeFixture(nodes=4)
+    other = {"maxSurge": "maxUnavailable", "maxUnavailable": "maxSurge"}[maximum]
+    strategy: Document = {"type": "RollingUpdate", "rollingUpdate": {maximum: 1, other: 0}}
+    fixture.post(f"{APPS}/daemonsets", workload("DaemonSet", "agent", {"updateStrategy": strategy}))
+    fixture.run(60)
+    if maximum == "maxSurge":
+        terms = "object.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+        refuse(fixture, "CREATE", f"!{terms}.exists(t, t.matchFields.exists(f, 'n0' in f.values))")
+    else:
+        refuse(fixture, "DELETE", "oldObject.spec.nodeName != 'n0'")
+    before = {each.spec.node_name: each.metadata.name for each in fixture.bridge.store.pods.values()}
+    fixture.patch(f"{APPS}/daemonsets/agent", {"spec": {"template": {"metadata": {"labels": {"version": "2"}}}}})
+    fixture.run(300)
+    after = {each.spec.node_name: each.metadata.name for each in fixture.bridge.store.pods.values()}
+    assert [name for name in sorted(after) if after[name] == before[name]] == ["n0"]
+    assert list(fixture.bridge.failures()) == ["DaemonSet default/agent"]
+    allow(fixture)
+    fixture.run(60)
+    assert before["n0"] not in fixture.names("pods")
+    assert (len(fixture.names("pods")), fixture.bridge.failures()) == (4, {})
+
+
 def test_a_daemon_set_creates_pods_although_another_cannot_be_deleted() -> None:
     fixture = BridgeFixture(nodes=2)
     for name in ("n0", "n1"):
