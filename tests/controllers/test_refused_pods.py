@@ -106,6 +106,42 @@ def test_the_status_of_a_workload_is_current_while_pods_are_refused(
     assert len(fixture.cluster.failures()) == 1
 
 
+@pytest.mark.parametrize("kind", [ReplicaSet, ReplicationController, Deployment])
+def test_a_condition_states_why_pods_are_refused(kind: type[ReplicaSet | ReplicationController | Deployment]) -> None:
+    fixture = ClusterFixture(nodes=1)
+    fixture.apply(quota(1), workload(kind.__name__, "w", replicas=3))
+    seen = []
+    for limit in (1, 2, 3):
+        fixture.apply(quota(limit))
+        fixture.run_until(10 * limit)
+        found = fixture.store.get(kind, "default/w")
+        assert found is not None
+        seen.append([each for each in found.status.conditions if each.type == "ReplicaFailure"])
+    [condition] = seen[0]
+    assert (condition.status, condition.reason) == ("True", "FailedCreate")
+    assert "exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1" in condition.message
+    assert seen[1:] == [[condition], []]
+
+
+def test_the_condition_of_a_server_has_the_message_of_the_api() -> None:
+    fixture = BridgeFixture(nodes=1)
+    quotas, deployments = f"{API}/namespaces/default/resourcequotas", f"{APPS}/deployments"
+    fixture.post(quotas, {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "1"}}})
+    fixture.run()
+    fixture.post(deployments, document("Deployment", "web", {"replicas": 2}))
+    fixture.run(10)
+    conditions = fixture.get(f"{deployments}/web").at("status.conditions")
+    assert isinstance(conditions, list)
+    [found] = [each for each in conditions if each["type"] == "ReplicaFailure"]
+    assert found["message"].startswith('pods "web-')
+    assert found["message"].endswith(
+        "is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"
+    )
+    fixture.delete(f"{quotas}/q")
+    fixture.run(30)
+    assert "ReplicaFailure" not in str(fixture.get(f"{deployments}/web").at("status.conditions"))
+
+
 def test_a_job_counts_ended_pods_once_while_others_are_refused() -> None:
     fixture = ClusterFixture(nodes=1)
     fixture.apply(job("calc", run_time="10s", exit_code=1, parallelism=3, completions=3, backoffLimit=9), quota(2))

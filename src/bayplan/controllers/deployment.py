@@ -11,6 +11,7 @@ https://kubernetes.io/docs/concepts/workloads/controllers/deployment/
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import is_
 
 from msgspec.structs import replace
@@ -21,6 +22,7 @@ from bayplan.cluster.naming import replica_set_name, template_hash
 from bayplan.cluster.owned_pods import is_finished
 from bayplan.controllers.controller import Controller, ControllerTools
 from bayplan.controllers.pod_factory import controller_reference
+from bayplan.controllers.replica_set import REPLICA_FAILURE
 from bayplan.controllers.rollout_arithmetic import (
     DESIRED_REPLICAS_ANNOTATION,
     MAX_REPLICAS_ANNOTATION,
@@ -324,6 +326,9 @@ class DeploymentController(Controller):
         new = _find_new(deployment, sets)
         available = sum(item.status.available_replicas for item in sets)
         least = desired_replicas(deployment) - rollout_limits(deployment)[1]
+        conditions = _with_availability(deployment.status.conditions, available >= least, now_ns)
+        if not deployment.spec.paused and deployment.metadata.deletion_timestamp is None:
+            conditions = _with_failure(conditions, sets if new is None else (new, *sets))
         status = replace(
             deployment.status,
             observed_generation=deployment.metadata.generation,
@@ -333,7 +338,7 @@ class DeploymentController(Controller):
             available_replicas=available,
             unavailable_replicas=max(sum(map(set_replicas, sets)) - available, 0),
             terminating_replicas=sum(item.status.terminating_replicas or 0 for item in sets),
-            conditions=_with_availability(deployment.status.conditions, available >= least, now_ns),
+            conditions=conditions,
         )
         if status != deployment.status:
             # Clean up after a complete rollout now: this change of the status does not cause another reconcile.
@@ -429,3 +434,16 @@ def _with_availability(conditions: tuple[Condition, ...], available: bool, now_n
         last_transition_time=format_time(now_ns),
     )
     return (*(item for item in conditions if item.type != "Available"), condition)
+
+
+def _with_failure(conditions: tuple[Condition, ...], sets: Sequence[ReplicaSet]) -> tuple[Condition, ...]:
+    """Return conditions with the first condition `REPLICA_FAILURE` of ReplicaSets, or without any.
+
+    A condition with the same status and reason is not changed, as upstream.
+    """
+    found = next((each for item in sets for each in item.status.conditions if each.type == REPLICA_FAILURE), None)
+    known = next((each for each in conditions if each.type == REPLICA_FAILURE), None)
+    if found is known or (found and known and (found.status, found.reason) == (known.status, known.reason)):
+        return conditions
+    others = tuple(each for each in conditions if each.type != REPLICA_FAILURE)
+    return others if found is None else (*others, found)

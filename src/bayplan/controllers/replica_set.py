@@ -7,19 +7,34 @@ to create or delete costs the same for 10 pods as for 10,000: it reads sizes tha
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
+from bayplan.base.errors import InputError
+from bayplan.base.go_text.times import format_time
 from bayplan.cluster.owned_pods import OwnedPods
 from bayplan.controllers.availability import count_available
 from bayplan.controllers.controller import Controller, ReconcileResult, RejectedWrites
 from bayplan.controllers.pod_ranking import rank_for_deletion
-from bayplan.objects.meta import KubernetesObject
+from bayplan.controllers.writer import AwaitsAnswers, WriteRejected
+from bayplan.objects.meta import Condition
 from bayplan.objects.pod import Pod
 from bayplan.objects.workloads import PodTemplateSpec, ReplicaSet, ReplicationController
 
-R = TypeVar("R", bound=KubernetesObject)
+R = TypeVar("R", ReplicaSet, ReplicationController)
+
+REPLICA_FAILURE = "ReplicaFailure"
+"""The type of the condition that states why pods can't be created or deleted."""
+
+
+class PodCounts(NamedTuple):
+    """The numbers of pods in a status."""
+
+    active: int
+    ready: int
+    available: int
+    terminating: int
 
 
 class ReplicaController(Controller, Generic[R]):
@@ -34,7 +49,7 @@ class ReplicaController(Controller, Generic[R]):
         """Return an object's requested replicas, its ``minReadySeconds`` and its template."""
 
     @abstractmethod
-    def write_status(self, item: R, replicas: int, ready: int, available: int, terminating: int) -> None:
+    def write_status(self, item: R, counts: PodCounts, conditions: tuple[Condition, ...]) -> None:
         """Write the status of an object if it changed."""
 
     def related_pods(self, item: R, owned: OwnedPods) -> list[Pod]:
@@ -50,15 +65,18 @@ class ReplicaController(Controller, Generic[R]):
         replicas, min_ready_seconds, template = self.wanted(item)
         owned = self.store.owned_pods(uid)
         # The status reports the state before this reconcile; the pods' own events trigger the next count.
-        active, terminating = len(owned.active), len(owned.terminating)
+        active = len(owned.active)
         available, soonest = count_available(owned, min_ready_seconds, now_ns)
-        ready = len(owned.ready)
+        counts = PodCounts(active, len(owned.ready), available, len(owned.terminating))
         rejected = RejectedWrites()
         if item.metadata.deletion_timestamp is None:
             self._manage(item, owned, replicas, template, rejected, now_ns)
             if abs(active - replicas) > self.burst:
                 soonest = now_ns
-        self.write_status(item, active, ready, available, terminating)
+        conditions = item.status.conditions
+        if not isinstance(rejected.problem, AwaitsAnswers):
+            conditions = _with_failure(conditions, rejected.problem, active < replicas, now_ns)
+        self.write_status(item, counts, conditions)
         return rejected.result(soonest, now_ns)
 
     def _manage(
@@ -111,19 +129,42 @@ class ReplicaSetController(ReplicaController[ReplicaSet]):
         siblings = self.store.dependents(deployment.uid, ReplicaSet)
         return [pod for sibling in siblings for pod in self.store.owned_pods(sibling.metadata.uid)]
 
-    def write_status(self, item: ReplicaSet, replicas: int, ready: int, available: int, terminating: int) -> None:
+    def write_status(self, item: ReplicaSet, counts: PodCounts, conditions: tuple[Condition, ...]) -> None:
         """Write the status if it changed."""
         status = replace(
             item.status,
-            replicas=replicas,
-            fully_labeled_replicas=replicas,
-            ready_replicas=ready,
-            available_replicas=available,
-            terminating_replicas=terminating,
+            replicas=counts.active,
+            fully_labeled_replicas=counts.active,
+            ready_replicas=counts.ready,
+            available_replicas=counts.available,
+            terminating_replicas=counts.terminating,
             observed_generation=item.metadata.generation,
+            conditions=conditions,
         )
         if status != item.status:
             self.writer.update(replace(item, status=status))
+
+
+def _with_failure(
+    conditions: tuple[Condition, ...], problem: InputError | None, is_creation: bool, now_ns: int
+) -> tuple[Condition, ...]:
+    """Return conditions with `REPLICA_FAILURE` if a creation or deletion of a pod was rejected, else without it.
+
+    A condition that exists is not changed, even if there is another problem now, as upstream.
+    """
+    is_known = any(each.type == REPLICA_FAILURE for each in conditions)
+    if problem is None:
+        return tuple(each for each in conditions if each.type != REPLICA_FAILURE) if is_known else conditions
+    if is_known:
+        return conditions
+    failure = Condition(
+        type=REPLICA_FAILURE,
+        status="True",
+        reason="FailedCreate" if is_creation else "FailedDelete",
+        message=problem.message if isinstance(problem, WriteRejected) else str(problem),
+        last_transition_time=format_time(now_ns),
+    )
+    return (*conditions, failure)
 
 
 _NO_TEMPLATE = PodTemplateSpec()
@@ -146,17 +187,16 @@ class ReplicationControllerController(ReplicaController[ReplicationController]):
             return 0, spec.min_ready_seconds, _NO_TEMPLATE
         return 1 if spec.replicas is None else spec.replicas, spec.min_ready_seconds, spec.template
 
-    def write_status(
-        self, item: ReplicationController, replicas: int, ready: int, available: int, terminating: int
-    ) -> None:
+    def write_status(self, item: ReplicationController, counts: PodCounts, conditions: tuple[Condition, ...]) -> None:
         """Write the status if it changed; it has no field for terminating pods."""
         status = replace(
             item.status,
-            replicas=replicas,
-            fully_labeled_replicas=replicas,
-            ready_replicas=ready,
-            available_replicas=available,
+            replicas=counts.active,
+            fully_labeled_replicas=counts.active,
+            ready_replicas=counts.ready,
+            available_replicas=counts.available,
             observed_generation=item.metadata.generation,
+            conditions=conditions,
         )
         if status != item.status:
             self.writer.update(replace(item, status=status))
