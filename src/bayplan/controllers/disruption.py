@@ -42,6 +42,13 @@ _NEVER_SYNCED = PodDisruptionBudgetStatus()
 _MEMO_SIZE = 10_000
 
 
+_UNMANAGED = (
+    "Pods selected by this PodDisruptionBudget (selector: {}) were found to be unmanaged. As a result, the status of the PDB "
+    "cannot be calculated correctly, which may result in undefined behavior. To account for these pods please set "
+    '".spec.minAvailable" field of the PDB to an integer value.'
+)
+
+
 class _UnknownScaleError(Exception):
     """The scale of a pod's controller is unknown; the text is upstream's."""
 
@@ -100,6 +107,11 @@ class _State:
             self._owner_of[key] = owner
             self.owners[owner] += 1
         return True
+
+    @property
+    def has_unmanaged(self) -> bool:
+        """Whether any pod has no controller."""
+        return len(self._owner_of) < len(self.healthy)
 
     def pod_of(self, owner: OwnerReference) -> str:
         """Return the name of one of the pods that the owner controls."""
@@ -183,6 +195,8 @@ class DisruptionController(Controller):
             raise InputError(f"PodDisruptionBudget {key}", wanted=problem.wanted, got=problem.got) from None
         self._computed[key] = None
         allowed = max(state.healthy_count - desired, 0) if expected > 0 else 0
+        if self._reports and state.has_unmanaged and _is_relative(item):
+            self.record(item, "UnmanagedPods", _UNMANAGED.format(_go_text(item.spec.selector)), type_=WARNING)
         reason = "SufficientPods" if allowed > 0 else "InsufficientPods"
         if not state.healthy and item.metadata.generation != item.status.observed_generation:
             self.record(item, "NoPods", "No matching pods found")
@@ -251,6 +265,24 @@ class DisruptionController(Controller):
             return parent.uid, 1 if deployment.spec.replicas is None else deployment.spec.replicas
         replicas = found.spec.replicas
         return owner.uid, 1 if replicas is None else replicas
+
+
+def _is_relative(item: PodDisruptionBudget) -> bool:
+    """Return whether a budget depends on the scales of the controllers, which pods without a controller do not have."""
+    return item.spec.max_unavailable is not None or isinstance(item.spec.min_available, str)
+
+
+def _go_text(selector: LabelSelector | None) -> str:
+    """Return a label selector as Go prints the struct."""
+    if selector is None:
+        return "nil"
+    labels = "".join(f"{key}: {value}," for key, value in sorted(selector.match_labels.items()))
+    requirements = "".join(
+        f"LabelSelectorRequirement{{Key:{each.key},Operator:{each.operator},Values:[{' '.join(each.values)}],}},"
+        for each in selector.match_expressions
+    )
+    listed = f"[]LabelSelectorRequirement{{{requirements}}}"
+    return f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},MatchExpressions:{listed},}}"
 
 
 def _condition(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.apiserver.bridge.bridge_fixture import API, APPS, BATCH, BridgeFixture, job, template, workload
+from tests.apiserver.client import Document
 
 PODS = f"{API}/namespaces/default/pods"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
@@ -28,11 +31,42 @@ def test_evictions_are_refused_if_the_expected_number_of_pods_is_unknown() -> No
 def test_only_a_budget_without_pods_reports_that_it_has_none() -> None:
     fixture = BridgeFixture(nodes=1)
     fixture.post(PODS, template(name="plain"))
-    fixture.post(BUDGETS, BUDGET)
+    fixture.post(BUDGETS, {**BUDGET, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}}})
     fixture.run()
     assert fixture.reported("PodDisruptionBudget") == []
     fixture.delete(f"{PODS}/plain")
     fixture.run(60)
-    fixture.patch(f"{BUDGETS}/b", {"spec": {"maxUnavailable": 2}})
+    fixture.patch(f"{BUDGETS}/b", {"spec": {"minAvailable": 2}})
     fixture.run()
     assert fixture.reported("PodDisruptionBudget") == ["NoPods: No matching pods found"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "is_managed", "want"),
+    [
+        pytest.param({"maxUnavailable": 1}, False, True, id="maxUnavailable is relative to the scale"),
+        pytest.param({"minAvailable": "50%"}, False, True, id="a percentage is relative to the scale"),
+        pytest.param({"minAvailable": 1}, False, False, id="a number is not relative to the scale"),
+        pytest.param({"maxUnavailable": 1}, True, False, id="the pods have a controller"),
+    ],
+)
+def test_a_budget_reports_pods_without_a_controller(limit: Document, is_managed: bool, want: bool) -> None:
+    fixture = BridgeFixture(nodes=1)
+    if is_managed:
+        fixture.post(f"{APPS}/replicasets", workload("ReplicaSet", "web", {"replicas": 1}))
+    else:
+        fixture.post(PODS, template(name="plain"))
+    expressions = [{"key": "app", "operator": "In", "values": ["x", "y"]}, {"key": "app", "operator": "Exists"}]
+    selector: Document = {"matchLabels": {"app": "x"}, "matchExpressions": expressions}
+    fixture.run()
+    fixture.post(BUDGETS, {"metadata": {"name": "b"}, "spec": {**limit, "selector": selector}})
+    fixture.run()
+    shown = (
+        "&LabelSelector{MatchLabels:map[string]string{app: x,},MatchExpressions:[]LabelSelectorRequirement{"
+        "LabelSelectorRequirement{Key:app,Operator:In,Values:[x y],},"
+        "LabelSelectorRequirement{Key:app,Operator:Exists,Values:[],},},}"
+    )
+    start = (
+        f"UnmanagedPods: Pods selected by this PodDisruptionBudget (selector: {shown}) were found to be unmanaged. As"
+    )
+    assert [each.startswith(start) for each in fixture.reported("PodDisruptionBudget")] == [True] * want
