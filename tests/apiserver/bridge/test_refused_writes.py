@@ -121,6 +121,8 @@ def test_the_kubelet_starts_and_ends_a_pod_once_that_is_allowed() -> None:
     assert list(fixture.bridge.failures()) == ["Pod default/first"]
     fixture.delete(f"{POLICIES}/validatingadmissionpolicybindings/p")
     fixture.run(15)
+    started = [event for event in fixture.documents("events") if event["reason"] == "Started"]
+    assert [event.get("count") for event in started] == [1, 1]
     assert fixture.get(f"{PODS}/first").at("status.phase") == "Running"
     assert fixture.bridge.failures() == {}
     fixture.run(20)

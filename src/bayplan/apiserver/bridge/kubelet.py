@@ -196,14 +196,16 @@ class Kubelet(VirtualKubelet):
         if pod.status.phase == "Running":
             # Another client has started the pod.
             self._continue(pod, time_ns)
-        else:
-            super()._start(pod, time_ns)
-
-    def _started(self, pod: Pod, now_ns: int) -> Pod:
+            return
+        started = self._pods.update(self._started(pod, time_ns))
+        # After the write, because it may be refused and tried again.
         for container in pod.spec.containers:
             image = f'Container image "{container.image}" already present on machine and can be accessed by the pod'
             for reason, text in (("Pulled", image), ("Created", "Container created"), ("Started", "Container started")):
                 self._recorder.of_container(pod, container.name, reason, text)
+        self._plan_end(started, time_ns, time_ns)
+
+    def _started(self, pod: Pod, now_ns: int) -> Pod:
         started = super()._started(self._with_run_time(pod), now_ns)
         # The pod's address comes from the node's CIDR, so complete the node first. The pod starts even if that fails.
         if pod.spec.node_name not in self._refused_nodes:
