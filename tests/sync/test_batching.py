@@ -104,6 +104,9 @@ def test_all_objects_are_created_by_batches() -> None:
         pytest.param(
             ApiResponse(200, b'{"items": [{"outcome": "refused", "code": 409}]}'), 1, id="a write met a conflict"
         ),
+        pytest.param(
+            ApiResponse(200, b'{"items": [{"outcome": "refused", "code": 500}]}'), 1, id="a write met an internal error"
+        ),
         pytest.param(ApiResponse(200, b"<html>"), 0, id="the response is empty after all writes"),
         pytest.param(ApiResponse(200, b'{"items": []}'), 0, id="the response belongs to another request"),
     ],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import math
 from collections.abc import Callable
 
 import msgspec
@@ -257,19 +259,24 @@ def test_cancellation_ends_a_session_even_with_a_concurrent_event(turns: int) ->
     asyncio.run(end_it())
 
 
-class ConflictSender(FlakySender):
-    """Answers updates of nodes with conflicts, until a number of them."""
+class RefusingSender(FlakySender):
+    """Answers writes of the node n1 with an error, until a number of them."""
 
-    def __init__(self, here: LocalCluster, conflicts: int) -> None:
+    def __init__(self, here: LocalCluster, refusals: float, error: ApiResponse) -> None:
         super().__init__(here)
-        self.conflicts = conflicts
+        self.refusals = refusals
+        self.error = error
 
     async def send(self, request: ApiRequest) -> ApiResponse:
         """Answer a request."""
-        if self.conflicts and (request.method, request.path) == ("PUT", "/api/v1/nodes/n1"):
-            self.conflicts -= 1
-            return ApiResponse(409, b'{"message": "the object has been modified"}')
+        if self.refusals and request.method in ("POST", "PUT") and b'"name":"n1"' in request.body:
+            self.refusals -= 1
+            return self.error
         return await super().send(request)
+
+
+CONFLICT = ApiResponse(409, b'{"message": "the object has been modified"}')
+BROKEN = ApiResponse(500, b'{"message": "the webhook failed"}')
 
 
 def test_an_object_that_met_conflicts_is_reported_and_written_again_later() -> None:
@@ -282,7 +289,7 @@ def test_an_object_that_met_conflicts_is_reported_and_written_again_later() -> N
         feed.changes.put_nowait(Listed(plural, documents, 1))
 
     async def run() -> list[str]:
-        session = SyncSession(feed, LiveFeed(here), ConflictSender(here, 5).send, SyncPolicy(), name="test")
+        session = SyncSession(feed, LiveFeed(here), RefusingSender(here, 5, CONFLICT).send, SyncPolicy(), name="test")
         task = asyncio.create_task(session.run())
         async with asyncio.timeout(30):
             while not (problems := session.status().problems):
@@ -298,3 +305,52 @@ def test_an_object_that_met_conflicts_is_reported_and_written_again_later() -> N
     found = here.get("nodes", "n1")
     assert found is not None
     assert part(part(found, "metadata"), "labels")["a"] == "b"
+
+
+def test_an_object_that_meets_internal_errors_is_reported_once_and_does_not_delay_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    here = LocalCluster()
+    feed = ScriptedFeed()
+    nodes = [dumped(node(name), name) for name in ("n1", "n2")]
+    for plural, documents in {"namespaces": [], "nodes": nodes, "pods": [dumped(pod("p"), "p")]}.items():
+        feed.changes.put_nowait(Listed(plural, documents, 1))
+    sender = RefusingSender(here, math.inf, BROKEN)
+
+    async def run() -> None:
+        session = SyncSession(feed, LiveFeed(here), sender.send, SyncPolicy(), name="test")
+        task = asyncio.create_task(session.run())
+        async with asyncio.timeout(60):
+            while session.status().created < 2:
+                await asyncio.sleep(0.01)
+            # Also while the object is tried again.
+            for _ in range(300):
+                assert [each.message for each in session.status().problems] == ["the webhook failed"]
+                await asyncio.sleep(0.01)
+            sender.refusals = 0
+            while session.status().created < 3 or not session.status().idle:
+                await asyncio.sleep(0.01)
+        assert session.status().problems == []
+        task.cancel()
+        await asyncio.wait([task])
+
+    with caplog.at_level(logging.WARNING, "bayplan.sync"):
+        asyncio.run(run())
+    assert [each.getMessage() for each in caplog.records] == [
+        "nodes n1 could not be written, and is tried again later: the webhook failed"
+    ]
+
+
+def test_an_import_ends_although_an_object_meets_internal_errors() -> None:
+    here = LocalCluster()
+    sender = RefusingSender(here, math.inf, BROKEN)
+
+    async def run() -> SyncStatus:
+        source = DocumentFeed([dumped(node("n1"), "u1"), dumped(node("n2"), "u2")])
+        session = SyncSession(source, LiveFeed(here), sender.send, SyncPolicy(), name="test")
+        async with asyncio.timeout(30):
+            await session.run(once=True)
+        return session.status()
+
+    status = asyncio.run(run())
+    assert (status.created, [each.message for each in status.problems]) == (1, ["the webhook failed"])

@@ -18,7 +18,7 @@ from bayplan.client.requests import ApiRequest
 from bayplan.sync.followed_kinds import BY_PLURAL
 from bayplan.sync.follower import Follower
 from bayplan.sync.sync_write import SyncWrite, Verb
-from bayplan.sync.writing import execute_write, finish_creation, send_with_retries
+from bayplan.sync.writing import SERVER_ERRORS, execute_write, finish_creation, send_with_retries
 
 BATCH = 500
 """Maximum number of writes in a batch."""
@@ -35,7 +35,7 @@ PROBES = 8
 _PATH = "/bayplan/v1/objects"
 _LINES = "application/jsonl"
 _CONFLICT = 409
-_SERVER_ERRORS = 500
+_FIRST_SERVER_ERROR = 500
 _encode = msgspec.json.encode
 _log = logging.getLogger("bayplan.sync")
 
@@ -70,8 +70,9 @@ def supports_batches() -> RequestSteps[bool]:
 
     A proxy may return its own errors for unknown paths forever: after `PROBES` errors the result is False.
     """
-    response = yield from send_with_retries(ApiRequest("POST", _PATH, b"\n", _LINES), max_errors=PROBES)
-    if response.status >= _SERVER_ERRORS:
+    probe = ApiRequest("POST", _PATH, b"\n", _LINES)
+    response = yield from send_with_retries(probe, max_errors=PROBES, errors=SERVER_ERRORS)
+    if response.status >= _FIRST_SERVER_ERROR:
         _log.warning("the target refuses batches: %s; using single requests", response.message)
     return response.ok and _read(response.body, 0) is not None
 
@@ -139,8 +140,11 @@ def _report(follower: Follower, write: SyncWrite, outcome: _Outcome) -> Unfinish
     elif outcome.outcome == "exists":
         # Another client created the object, or this is a retry.
         follower.found(write, outcome.uid, int(outcome.resource_version))
-    elif outcome.outcome == "refused" and (outcome.code == _CONFLICT or "status" in (write.document or {})):
-        # Single requests repeat a write after a conflict, and create the object even if only its status was refused.
+    elif outcome.outcome == "refused" and (
+        outcome.code == _CONFLICT or outcome.code >= _FIRST_SERVER_ERROR or "status" in (write.document or {})
+    ):
+        # Single requests repeat a write after a conflict or a server error, and create the object even if only its
+        # status was refused.
         return UnfinishedWrite(write, None)
     elif outcome.outcome != "created":
         follower.failed(write, outcome.message)

@@ -288,6 +288,10 @@ class Follower:
         """The number of objects that are still to be reconciled or written."""
         return sum(map(len, self._dirty)) + len(self._in_flight)
 
+    def is_pending(self, ref: ObjectRef) -> bool:
+        """Return whether an object is still to be reconciled or written."""
+        return ref in self._in_flight or ref in self._dirty[BY_PLURAL[ref.plural].rank]
+
     def next_writes(self, most: int) -> list[SyncWrite]:
         """Return at most `most` writes that are possible now. The caller must report each outcome: see `done`.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -27,6 +28,8 @@ from bayplan.sync.writing import execute_write, read_memory, save_memory
 Send = Callable[[ApiRequest], Awaitable[ApiResponse]]
 T = TypeVar("T")
 
+_log = logging.getLogger("bayplan.sync")
+
 AT_ONCE = 32
 """Maximum number of concurrent single writes. The server executes them one by one; concurrency hides the latency."""
 
@@ -43,7 +46,7 @@ SAVE_SECONDS_EACH = 0.04
 """Minimum interval per written ConfigMap, because an import constantly changes all of memory."""
 
 FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 1.0, 300.0
-"""Pauses before an object that could not be written because of conflicts is written again: each is twice as long."""
+"""Pauses before an object that met conflicts or internal errors is written again: each is twice as long."""
 
 LAST_SAVE_SECONDS = 5.0
 """Timeout of the last save if the target does not respond."""
@@ -82,6 +85,20 @@ class SyncStatus(Struct, frozen=True, kw_only=True):
     problems: list[Problem]
     source: dict[str, str]
     left_out: dict[str, str]
+
+
+class _Retry(Struct):
+    """The next retry of an object that could not be written, but may be later.
+
+    Attributes:
+        timer: starts the retry.
+        pause: the seconds before it.
+        problem: during the retry, why the object could not be written before.
+    """
+
+    timer: asyncio.TimerHandle
+    pause: float
+    problem: Problem | None = None
 
 
 class SyncSession:
@@ -126,8 +143,7 @@ class SyncSession:
         self._remembers = False
         self._next_save = float("-inf")
         self._behind_since: float | None = None
-        # The next retry of each object that met conflicts, and the pause before it.
-        self._retries: dict[ObjectRef, tuple[asyncio.TimerHandle, float]] = {}
+        self._retries: dict[ObjectRef, _Retry] = {}
         self._published: Document = {}
 
     def status(self) -> SyncStatus:
@@ -143,10 +159,17 @@ class SyncSession:
             deleted=counts[Verb.DELETE],
             waiting=follower.lag if follower is not None else 0,
             lag_seconds=0.0 if since is None else asyncio.get_running_loop().time() - since,
-            problems=list(follower.problems.values()) if follower is not None else [],
+            problems=self._problems(follower) if follower is not None else [],
             source=self._source.problems,
             left_out=self._source.left_out,
         )
+
+    def _problems(self, follower: Follower) -> list[Problem]:
+        """Return why objects could not be written, including those that are just being retried."""
+        retried = {
+            ref: each.problem for ref, each in self._retries.items() if each.problem and follower.is_pending(ref)
+        }
+        return list((retried | follower.problems).values())
 
     async def run(self, *, once: bool = False) -> None:
         """Sync until cancelled; with `once`, until the source ends and everything is written.
@@ -172,8 +195,8 @@ class SyncSession:
                 for task in (here, source):
                     task.cancel()
         finally:
-            for timer, _ in self._retries.values():
-                timer.cancel()
+            for each in self._retries.values():
+                each.timer.cancel()
             # Save even if cancelled, so that the next run can use the memory.
             self._end = self._end or STOPPED
             with suppress(TimeoutError):
@@ -277,17 +300,27 @@ class SyncSession:
         await asyncio.gather(*singles)
 
     async def _drive_single(self, follower: Follower, ref: ObjectRef, steps: RequestSteps[bool]) -> None:
-        """Execute one write, once fewer than `at_once` single writes are running; retry it later after conflicts."""
+        """Execute one write, once fewer than `at_once` single writes are running; retry it later if that may help."""
         async with self._singles:
-            has_conflicts = await self._drive_write(steps)
+            may_succeed_later = await self._drive_write(steps)
         earlier = self._retries.pop(ref, None)
         if earlier is not None:
-            earlier[0].cancel()
-        if has_conflicts:
-            pause = min(2 * earlier[1], MAX_RETRY_SECONDS) if earlier is not None else FIRST_RETRY_SECONDS
-            self._retries[ref] = asyncio.get_running_loop().call_later(pause, self._retry, follower, ref), pause
+            earlier.timer.cancel()
+        if may_succeed_later:
+            problem = follower.problems.get(ref)
+            if earlier is None and problem is not None:
+                _log.warning("%s could not be written, and is tried again later: %s", ref, problem.message)
+            pause = min(2 * earlier.pause, MAX_RETRY_SECONDS) if earlier is not None else FIRST_RETRY_SECONDS
+            timer = asyncio.get_running_loop().call_later(pause, self._retry, follower, ref)
+            self._retries[ref] = _Retry(timer, pause)
 
     def _retry(self, follower: Follower, ref: ObjectRef) -> None:
+        problem = follower.problems.get(ref)
+        if problem is None:
+            # The object was written, or has changed, in the meantime.
+            del self._retries[ref]
+            return
+        self._retries[ref].problem = problem
         follower.retry(ref)
         self._woken.set()
 

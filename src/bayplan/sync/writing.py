@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TypeAlias
 
 import msgspec
@@ -17,8 +18,15 @@ from bayplan.sync.memory import MEMORY_NAMESPACE
 from bayplan.sync.sync_write import SyncWrite, Verb
 
 _CONFLICT, _NOT_FOUND = 409, 404
-_ERRORS = (500, 503, 504)
-_BUSY = (429, *_ERRORS, NO_ANSWER)
+_INTERNAL_ERROR = 500
+SERVER_ERRORS = (_INTERNAL_ERROR, 503, 504)
+_BUSY = (429, *SERVER_ERRORS, NO_ANSWER)
+_MAX_ERRORS = 5
+"""Internal errors after which a request is not retried: they may concern only this object, as those of a webhook."""
+
+_TEMPORARY = (_CONFLICT, _INTERNAL_ERROR)
+"""The statuses of writes that may succeed later although nothing changes in the source."""
+
 _FIRST_PAUSE, _MAX_PAUSE = 0.05, 5.0
 _PAUSES = (0.0, 0.05, 0.1, 0.2, 0.4)
 """Seconds before each attempt of a write that meets conflicts, as many attempts as client-go's ``RetryOnConflict`` makes."""
@@ -29,10 +37,11 @@ _decode = msgspec.json.Decoder(dict[str, object]).decode
 
 
 def execute_write(follower: Follower, write: SyncWrite) -> RequestSteps[bool]:
-    """Execute a write and report the outcome to the follower; return True if it failed because of conflicts.
+    """Execute a write and report the outcome to the follower; return whether it failed, but may succeed later.
 
     After a conflict with another client, the write is repeated with the object's new version, but not forever: an
-    admission webhook may answer every write with a conflict. Requests to a busy or unavailable server are retried.
+    admission webhook may answer every write with a conflict or an internal error. Requests to a busy or unavailable
+    server are retried.
     """
     if write.verb is Verb.CREATE:
         return (yield from _create(follower, write))
@@ -89,15 +98,15 @@ def _create(follower: Follower, write: SyncWrite) -> RequestSteps[bool]:
 
 
 def _failed(follower: Follower, write: SyncWrite, response: ApiResponse) -> bool:
-    """Report a failed write to the follower; return whether the last response is a conflict."""
+    """Report a failed write to the follower; return whether it may succeed later."""
     follower.failed(write, response.message)
-    return response.status == _CONFLICT
+    return response.status in _TEMPORARY
 
 
 def finish_creation(follower: Follower, write: SyncWrite, made: Document) -> RequestSteps[bool]:
     """Write the status of an object that was just created, and report the result to the follower.
 
-    Return True if the status was not written because of conflicts.
+    Return whether the status was not written, but may be later.
 
     Args:
         follower: the follower.
@@ -111,7 +120,7 @@ def finish_creation(follower: Follower, write: SyncWrite, made: Document) -> Req
     if last is None or last.ok or last.status == _NOT_FOUND:
         return False
     follower.note(write.ref, last.message)
-    return last.status == _CONFLICT
+    return last.status in _TEMPORARY
 
 
 def _update(follower: Follower, write: SyncWrite) -> RequestSteps[bool]:
@@ -200,19 +209,21 @@ def _delete(follower: Follower, write: SyncWrite) -> RequestSteps[bool]:
     return _failed(follower, write, response)
 
 
-def send_with_retries(request: ApiRequest, *, max_errors: int | None = None) -> RequestSteps[ApiResponse]:
+def send_with_retries(
+    request: ApiRequest, *, max_errors: int = _MAX_ERRORS, errors: Collection[int] = (_INTERNAL_ERROR,)
+) -> RequestSteps[ApiResponse]:
     """Send a request, and retry it while the server is busy or unavailable; return the response.
 
     Args:
         request: the request.
-        max_errors: the maximum number of server errors, after which the last response is returned; None for no limit.
-            An unavailable or throttling server is always retried.
+        max_errors: the maximum number of certain server errors, after which the last response is returned.
+        errors: the statuses of these errors.
     """
-    pause, errors = _FIRST_PAUSE, 0
+    pause, count = _FIRST_PAUSE, 0
     while True:
         response = yield request
-        errors += response.status in _ERRORS
-        if response.status not in _BUSY or errors == max_errors:
+        count += response.status in errors
+        if response.status not in _BUSY or count == max_errors:
             return response
         yield pause
         pause = min(2 * pause, _MAX_PAUSE)
