@@ -155,3 +155,40 @@ def test_the_deletion_of_an_object_that_was_replaced_meanwhile_succeeds() -> Non
     fixture.work()
     assert fixture.follower.problems == {}
     assert fixture.here.send(ApiRequest("GET", "/api/v1/nodes/n1")).ok
+
+
+REFUSED = ApiResponse(422, b'{"message": "invalid"}')
+
+
+@pytest.mark.parametrize(
+    ("name", "refused"),
+    [
+        pytest.param("n1", "PUT", id="an update"),
+        pytest.param("n2", "POST", id="a creation"),
+        pytest.param("n2", "PUT", id="the status of a created object"),
+    ],
+)
+@pytest.mark.parametrize("is_removed", [True, False])
+def test_a_change_in_the_source_during_a_refused_write_is_not_lost(name: str, refused: str, is_removed: bool) -> None:
+    fixture = started()
+    fixture.put("nodes", node(name, cpu="8"))
+    fixture.tell()
+    (write,) = fixture.follower.next_writes(10)
+
+    def answer(request: ApiRequest) -> ApiResponse:
+        if request.method != refused:
+            return fixture.here.send(request)
+        if is_removed:
+            fixture.remove("nodes", name)
+        else:
+            fixture.put("nodes", node(name, cpu="16"))
+        fixture.tell()
+        return REFUSED
+
+    met_conflicts(fixture, write, answer)
+    fixture.work()
+    assert fixture.follower.problems == {}
+    if is_removed:
+        assert fixture.here.get("nodes", name) is None
+    else:
+        assert cpu(fixture, name) == "16"

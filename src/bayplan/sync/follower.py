@@ -459,12 +459,7 @@ class Follower:
         self._finish_write(ref)
 
     def found(self, write: SyncWrite, uid: str, revision: int) -> None:
-        """Record that the object to create already exists; it is reconciled when the local watch reports it.
-
-        Args:
-            write: a creation from `next_writes`.
-            uid, revision: the uid and revision of the existing object.
-        """
+        """Record that the object to create already exists. It is reconciled when the local watch reports this revision."""
         self._expect(write.ref, uid, revision)
         self._finish_write(write.ref)
 
@@ -474,8 +469,8 @@ class Follower:
             self._expected.expect_creation(ref, uid, revision)
 
     def failed(self, write: SyncWrite, message: str) -> None:
-        """Record a rejected write, and the reason; the object is reconciled after `retry`, or when its source changes."""
-        self.note(write.ref, message)
+        """Record a rejected write; see `note`."""
+        self.note(write, message)
         self._finish_write(write.ref)
 
     def retry(self, ref: ObjectRef) -> None:
@@ -485,9 +480,16 @@ class Follower:
                 self._applied.pop(self._source[ref].uid, None)
             self._mark_dirty(ref)
 
-    def note(self, ref: ObjectRef, message: str) -> None:
-        """Record why an object could not be written, until `retry`, or until it changes in the source."""
-        self.problems[ref] = Problem(ref, message)
+    def note(self, write: SyncWrite, message: str) -> None:
+        """Record why an object could not be written, until `retry`, or until it changes in the source; call before `done`."""
+        source, ref = self._source.get(write.ref), write.ref
+        if write.verb is Verb.CREATE:
+            has_changed = source is None or source.version != self._merging.get(ref, write.version)
+        else:
+            has_changed = ref in self._dirty[BY_PLURAL[ref.plural].rank]
+        # If the object has changed since the write began, it is reconciled instead.
+        if not has_changed:
+            self.problems[ref] = Problem(ref, message)
 
     def _finish_write(self, ref: ObjectRef) -> None:
         del self._in_flight[ref]

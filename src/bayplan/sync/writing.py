@@ -115,12 +115,12 @@ def finish_creation(follower: Follower, write: SyncWrite, made: Document) -> Req
     """
     metadata = part(made, "metadata")
     last, _ = yield from _write_differences(follower, write, made)
+    refused = None if last is None or last.ok or last.status == _NOT_FOUND else last
+    if refused is not None:
+        follower.note(write, refused.message)
     # The object is created, even if its status was refused.
     follower.done(write, text(metadata, "uid"), int(text(metadata, "resourceVersion") or 0))
-    if last is None or last.ok or last.status == _NOT_FOUND:
-        return False
-    follower.note(write.ref, last.message)
-    return last.status in _TEMPORARY
+    return refused is not None and refused.status in _TEMPORARY
 
 
 def _update(follower: Follower, write: SyncWrite) -> RequestSteps[bool]:
