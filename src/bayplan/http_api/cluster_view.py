@@ -44,7 +44,7 @@ class PendingChange(NamedTuple):
     """A change that the tables don't contain yet.
 
     Attributes:
-        change: the change of a pod or a node.
+        change: the change of a pod or a node, or of the owners of another object.
         at_ns: the time of the change.
     """
 
@@ -74,6 +74,8 @@ class ClusterView:
         self.workloads = Workloads(server.bridge.store)
         # By pod UID: the node whose totals include the pod, and the index of the pod's requests in the table.
         self._placed: dict[str, tuple[str, int]] = {}
+        # The keys of the pods whose controlling owner is not stored, by owner.
+        self._orphans: dict[str, dict[str, None]] = {}
         self._next_record = server.decisions.oldest
         self.timeline = DecisionTimeline(self._next_record)
         self._waiting: deque[PendingChange] = deque()
@@ -89,7 +91,9 @@ class ClusterView:
         """Queue changes for `catch_up`."""
         now_ns = self._server.clock.now_ns()
         self._waiting.extend(
-            PendingChange(change, now_ns) for change in changes if change.kind is Pod or change.kind is Node
+            PendingChange(change, now_ns)
+            for change in changes
+            if change.kind is Pod or change.kind is Node or _changes_owners(change)
         )
 
     def _apply_changes(self) -> None:
@@ -98,11 +102,15 @@ class ClusterView:
             change, at_ns = waiting.popleft()
             if change.kind is Pod:
                 self._take_pod(change, at_ns)
-            else:
+            elif change.kind is Node:
                 self._take_node(change, at_ns)
+            else:
+                self._take_owner(change)
 
     def _take_pod(self, change: ChangeEvent, now_ns: int) -> None:
         old, new = change.old, change.new
+        if isinstance(old, Pod) and self._orphans:
+            self._drop_orphan(old)
         if not isinstance(new, Pod):
             if isinstance(old, Pod):
                 self._count_out(old.metadata.uid)
@@ -110,8 +118,19 @@ class ClusterView:
             return
         if isinstance(old, Pod) and old.metadata.uid != new.metadata.uid:
             self._count_out(old.metadata.uid)
-        self.pods.put(new, self.workloads.of(new), now_ns)
+        workload = self.workloads.of(new)
+        self.pods.put(new, workload, now_ns)
         self._count(new)
+        if workload and (owner := self.workloads.owner_of(new)) == (workload, False):
+            self._orphans.setdefault(owner[0], {})[new.key] = None
+
+    def _drop_orphan(self, pod: Pod) -> None:
+        owner, _ = self.workloads.owner_of(pod)
+        orphans = self._orphans.get(owner)
+        if orphans is not None:
+            orphans.pop(pod.key, None)
+            if not orphans:
+                del self._orphans[owner]
 
     def _count(self, pod: Pod) -> None:
         """Move a pod's requests in the totals from its previous node to its current one; a finished pod counts nowhere."""
@@ -130,6 +149,18 @@ class ClusterView:
         if placed is not None:
             node, shape = placed
             self.nodes.place(node, self.pods.shapes[shape], -1)
+
+    def _take_owner(self, change: ChangeEvent) -> None:
+        """Correct the workloads of the pods that an object controls."""
+        item = change.object
+        if change.new is None:
+            self.workloads.forget(item)
+            return
+        workload, pods = self.workloads.update(item), self._server.bridge.store.pods
+        found = [pod.key for pod in self._server.bridge.store.owned_pods(item.metadata.uid)]
+        found += self._orphans.pop(f"{type(item).__name__} {item.key}", ())
+        for pod in (pods[key] for key in found if key in pods):
+            self.pods.set_workload(pod, workload)
 
     def _take_node(self, change: ChangeEvent, now_ns: int) -> None:
         old, new = change.old, change.new
@@ -185,3 +216,10 @@ class ClusterView:
         """Return a frozen copy of the nodes."""
         await self.catch_up()
         return self.nodes.freeze()
+
+
+def _changes_owners(change: ChangeEvent) -> bool:
+    old, new = change.old, change.new
+    before = () if old is None else old.metadata.owner_references
+    after = () if new is None else new.metadata.owner_references
+    return before is not after and before != after

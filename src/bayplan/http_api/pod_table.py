@@ -267,12 +267,22 @@ class PodTable:
             row = self._new_row(key, pod, workload, now_ns, arrived_ns)
         life = self._lives[row]
         assert life is not None
+        life.workload = workload
         self._follow(life, pod, now_ns)
         message = "" if spec.node_name else waiting_message(pod)
         if message:
             life.message = message
         self.version += 1
         self._changed[row] = None
+
+    def set_workload(self, pod: Pod, workload: str) -> None:
+        """Set the workload of a pod, unless the table does not contain the pod yet."""
+        row = self._named.rows.get(pod.key)
+        life = None if row is None else self._lives[row]
+        if row is not None and life is not None and life.uid == pod.metadata.uid and life.workload != workload:
+            life.workload = workload
+            self.version += 1
+            self._changed[row] = None
 
     def _new_row(self, key: str, pod: Pod, workload: str, now_ns: int, arrived_ns: int | None) -> int:
         row = self._named.add(key)

@@ -47,15 +47,20 @@ class Timelines:
             lifetime = self._live_nodes.pop(old.metadata.name, None)
             if lifetime is not None:
                 lifetime.removed_ns = now_ns
-        elif new is not None and new.metadata.owner_references:
+        elif new is None:
+            if old is not None and old.metadata.owner_references:
+                self._workloads.forget(old)
+        elif new.metadata.owner_references and (
+            old is None or old.metadata.owner_references is not new.metadata.owner_references
+        ):
             self._owner(new)
 
     def _owner(self, new: KubernetesObject) -> None:
         """Correct the workloads of pods that were added before their owner: dumps list pods before ReplicaSets."""
+        workload = self._workloads.update(new)
         orphans = self._by_workload.pop(f"{type(new).__name__} {new.key}", None)
         if not orphans:
             return
-        workload = self._workloads.above(new) or orphans[0].workload
         for timeline in orphans:
             timeline.workload = workload
         self._by_workload.setdefault(workload, []).extend(orphans)

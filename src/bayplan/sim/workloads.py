@@ -20,7 +20,7 @@ class Workloads:
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
-        self._known: dict[str, str] = {}
+        self._known: dict[tuple[str, str, str], str] = {}
 
     def of(self, pod: Pod) -> str:
         """Return the topmost object that controls a pod, as `Kind namespace/name`; `""` if it has no controller."""
@@ -28,30 +28,47 @@ class Workloads:
         owner = _controller(metadata.owner_references)
         if owner is None:
             return ""
-        known = self._known.get(owner.uid)
+        key = (owner.kind, metadata.namespace, owner.name)
+        known = self._known.get(key)
         if known is None:
-            known = self._known[owner.uid] = self._topmost(owner, metadata.namespace)
+            known = self._known[key] = self._topmost(owner, metadata.namespace)
         return known
 
-    def above(self, item: KubernetesObject) -> str:
-        """Return the topmost object that controls an owner that was added after its pods; `""` if none controls it."""
-        owner = _controller(item.metadata.owner_references)
-        if owner is None:
-            return ""
-        found = self._known[item.metadata.uid] = self._topmost(owner, item.metadata.namespace)
+    def update(self, item: KubernetesObject) -> str:
+        """Return the workload of the pods that an object controls, after it was added or got other owners."""
+        metadata, kind = item.metadata, type(item).__name__
+        owner = _controller(metadata.owner_references)
+        found = f"{kind} {item.key}" if owner is None else self._topmost(owner, metadata.namespace)
+        self._known[(kind, metadata.namespace, metadata.name)] = found
         return found
+
+    def forget(self, item: KubernetesObject) -> None:
+        """Forget an object that was deleted."""
+        self._known.pop((type(item).__name__, item.metadata.namespace, item.metadata.name), None)
+
+    def owner_of(self, pod: Pod) -> tuple[str, bool]:
+        """Return the object that controls a pod, as `Kind namespace/name` or `""`, and whether it is stored."""
+        owner = _controller(pod.metadata.owner_references)
+        if owner is None:
+            return "", False
+        key, item = self._find(owner, pod.metadata.namespace)
+        return f"{owner.kind} {key}", item is not None
 
     def _topmost(self, owner: OwnerReference, namespace: str) -> str:
         """Follow the controlling owners upwards, as far as they exist."""
         for _ in range(_MAX_OWNERS):
-            row = find_kind(owner.api_version, owner.kind)
-            key = owner.name if row is not None and not row.namespaced else f"{namespace}/{owner.name}"
-            item = self._store.get(row.struct, key) if row is not None else None
+            key, item = self._find(owner, namespace)
             above = _controller(item.metadata.owner_references) if item is not None else None
             if above is None:
                 break
             owner = above
         return f"{owner.kind} {key}"
+
+    def _find(self, owner: OwnerReference, namespace: str) -> tuple[str, KubernetesObject | None]:
+        """Return the key of an owner, and the owner if it is stored."""
+        row = find_kind(owner.api_version, owner.kind)
+        key = owner.name if row is not None and not row.namespaced else f"{namespace}/{owner.name}"
+        return key, None if row is None else self._store.get(row.struct, key)
 
 
 def _controller(owners: tuple[OwnerReference, ...]) -> OwnerReference | None:
