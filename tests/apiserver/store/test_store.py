@@ -123,6 +123,23 @@ def revisions_into(reported: list[int]) -> Callable[[Write], None]:
     return lambda write: reported.append(write.revision)
 
 
+@pytest.mark.parametrize("aspect", [None, Aspect("name", "", "x")])
+def test_an_exception_of_a_listener_does_not_affect_others(
+    aspect: Aspect | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(write: Write) -> None:
+        raise ZeroDivisionError
+
+    store = Store()
+    seen: list[str] = []
+    store.listen("pods", broken, lambda: seen.append("gap"), aspect=aspect)
+    store.listen("pods", lambda write: seen.append(write.new.name), lambda: None, aspect=aspect)
+    store.follow(lambda write: seen.append(f"{write.new.name} again"), lambda: None)
+    put(store, "x")
+    assert seen == ["gap", "x", "x again"]
+    assert [(each.getMessage(), each.exc_info is not None) for each in caplog.records] == [("a listener to pods", True)]
+
+
 def test_a_listener_with_an_aspect_gets_writes_that_match_before_or_after() -> None:
     store = Store()
     heard: dict[str, list[int]] = {}

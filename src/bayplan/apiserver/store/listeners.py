@@ -55,21 +55,16 @@ class Listeners:
                         del self._by_value[place]
                     return
 
-    def emit(self, write: Write) -> None:
-        """Call the listeners to all writes, and the listeners whose aspect the item matches before or after the write."""
-        if self._all:
-            for listener in list(self._all.values()):
-                listener(write)
-        if not self._by_value:
-            return
-        for (source, key), values in list(self._by_value.items()):
+    def interested_in(self, write: Write) -> list[tuple[int, Listener]]:
+        """Return the listeners to all writes, and those whose aspect the item matches before or after, with their tokens."""
+        found = list(self._all.items())
+        for (source, key), values in self._by_value.items():
             after = _value(write.new, source, key)
             before = after if write.old is None else _value(write.old, source, key)
-            for listener in list(values.get(after, {}).values()):
-                listener(write)
+            found += values.get(after, {}).items()
             if before != after:
-                for listener in list(values.get(before, {}).values()):
-                    listener(write)
+                found += values.get(before, {}).items()
+        return found
 
 
 def _value(item: Item, source: str, key: str) -> str:

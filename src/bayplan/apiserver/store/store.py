@@ -10,6 +10,7 @@ The store holds encoded objects. Controllers work on typed objects, and get thei
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from bayplan.apiserver.store.item import ADDED, DELETED, MODIFIED, Item, Write
 from bayplan.apiserver.store.listeners import Aspect, Listeners
 from bayplan.apiserver.store.table import Key, Table
 from bayplan.base.errors import InvariantError
+
+_log = logging.getLogger("bayplan.apiserver")
 
 MAX_WRITES = 100_000
 MAX_BYTES = 64 * 1024 * 1024
@@ -223,16 +226,30 @@ class Store:
     # --- watching -----------------------------------------------------------------------------------------------------
 
     def publish(self, write: Write) -> None:
-        """Pass a write to the listeners.
+        """Pass a write to the listeners. An exception of one affects neither the others nor the client that has written.
 
         The caller publishes in revision order: immediately, or when the write is durable.
         """
         self.published = self.table(write.table).published = write.revision
         listeners = self._listeners.get(write.table)
         if listeners is not None:
-            listeners.emit(write)
+            for token, listener in listeners.interested_in(write):
+                try:
+                    listener(write)
+                except Exception:
+                    _log.exception("a listener to %s", write.table)
+                    self._report_gap(token)
             # All watches have received the write. The history would take twice the memory with its frames.
             write.frames.clear()
+
+    def _report_gap(self, token: int) -> None:
+        """Report to a listener that it has missed a write."""
+        on_gap = self._on_gap.get(token)
+        if on_gap is not None:
+            try:
+                on_gap()
+            except Exception:
+                _log.exception("a listener after a gap")
 
     def until_durable(self, revision: int) -> Awaitable[None] | None:
         """Return an awaitable that is done when a revision may be published, or None if it already may."""
