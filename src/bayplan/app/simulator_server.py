@@ -35,6 +35,7 @@ from bayplan.live.plugin_runner import DEFAULT_DEADLINE_SECONDS, PluginRunner
 from bayplan.live.queue_metrics import figures_of
 from bayplan.live.scheduler_thread import SchedulerThread
 from bayplan.live.switch_interval import short_switch_interval
+from bayplan.live.ticker import Ticker
 
 TICK_SECONDS = 1.0
 SETTLE_SECONDS = 2.0
@@ -118,7 +119,7 @@ class SimulatorServer:
             )
             self.action_loop.executor.on_written = self.annotator.take
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._ticker: asyncio.Task[None] | None = None
+        self._ticker: Ticker | None = None
         # Apply one change at a time: the reported settings must be the last ones that the engine received.
         self._changing = asyncio.Lock()
         self._until_stop = ExitStack()
@@ -135,23 +136,21 @@ class SimulatorServer:
         self.bridge.listen(self.reader.take)
         self.driver.start()
         self.action_loop.start(self._loop)
-        self._ticker = self._loop.create_task(self._tick())
+        self._ticker = Ticker(TICK_SECONDS, self._tick)
 
     def stop(self) -> None:
         """Shut down; may be called from any thread once no more requests are served."""
         if self._loop is not None and self._ticker is not None:
             # If the loop is already closed, it has stopped the bridge.
             with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._ticker.cancel)
+                self._loop.call_soon_threadsafe(self._ticker.stop)
         self.engine.stop()
         self.settings.connections.close()
         self._until_stop.close()
 
-    async def _tick(self) -> None:
-        while True:
-            await asyncio.sleep(TICK_SECONDS)
-            catch_up_after_sleep(self.clock)
-            self.action_loop.executor.tick()
+    def _tick(self) -> None:
+        catch_up_after_sleep(self.clock)
+        self.action_loop.executor.tick()
 
     def _take_actions(self, actions: Sequence[Action]) -> None:
         self.metrics.on_actions(actions, self.clock.now_ns())

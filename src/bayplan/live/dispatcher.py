@@ -15,6 +15,7 @@ from bayplan.client.action_executor import ActionExecutor, Engine
 from bayplan.client.connection import ApiConnection
 from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
 from bayplan.engine.actions import Action
+from bayplan.live.ticker import Ticker
 from bayplan.objects.object_lookup import ObjectLookup
 
 TICK_SECONDS = 10.0
@@ -70,7 +71,7 @@ class Dispatcher:
         self._is_awake = False
         self._logged_at: dict[tuple[str, int, bool], float] = {}
         self.executor = ActionExecutor(self, objects, host_name=host_name, now_ns=now_ns)
-        self._ticker = self._loop.create_task(self._tick())
+        self._ticker = Ticker(TICK_SECONDS, self.executor.tick)
 
     def connect(self, engine: GenerationalEngine) -> None:
         """Set the engine that is notified of rejected writes; call it before the first action."""
@@ -90,17 +91,12 @@ class Dispatcher:
         if not self._is_closed:
             self.executor.run_all()
 
-    async def _tick(self) -> None:
-        while True:
-            await asyncio.sleep(TICK_SECONDS)
-            self.executor.tick()
-
     async def drain(self, seconds: float, is_binding: Callable[[], bool] = lambda: False) -> None:
         """Wait for running requests, and as long as the engine waits for the confirmation of bindings.
 
         Wait at most this many seconds; afterwards nothing more is sent.
         """
-        self._ticker.cancel()
+        self._ticker.stop()
         end = self._loop.time() + seconds
         while (left := end - self._loop.time()) > 0:
             binds = is_binding()
