@@ -8,10 +8,16 @@ import numpy as np
 import pytest
 
 from bayplan.base.errors import InputError
+from bayplan.formats.documents import Source
+from bayplan.formats.inputs import Inputs
+from bayplan.formats.manifest import LoadedObject
+from bayplan.formats.manifests import ManifestLoader
 from bayplan.formats.trace import TimedPod, Trace
+from bayplan.objects.kinds import kind_of
+from bayplan.objects.pod import Pod
 from bayplan.testing import make_node, make_pod
 from bayplan.workloads import shaping
-from bayplan.workloads.shape import read_shape, shaped
+from bayplan.workloads.shape import Inflation, WorkloadShape, read_shape, shaped, shaped_inputs
 
 SECOND = 1_000_000_000
 DAY = 86_400 * SECOND
@@ -47,6 +53,20 @@ def test_names_of_copies_do_not_collide_with_trace_pods() -> None:
     pods = [TimedPod(pod=make_pod(name).req(cpu="1").obj(), arrival_ns=0) for name in ("web", "web-2", "web-2-2")]
     found = names(shaping.inflated(pods, NODES, "cpu", 0.75, draw()))
     assert len(set(found)) == len(found) == 15
+
+
+def test_names_of_copies_do_not_collide_with_pods_of_manifests() -> None:
+    trace = Trace(format="test", nodes=NODES, pods=PODS[:1])
+    shape = WorkloadShape(
+        api_version="bayplan.io/v1alpha1", kind="Workload", inflate=Inflation(resource="cpu", load=0.15)
+    )
+    loader = ManifestLoader(strict=False)
+    inputs = Inputs(manifest=loader.finish(), trace=trace)
+    pod = LoadedObject(kind_of(Pod), make_pod("p0-2").obj(), Source("f", 1), b"{}")
+    inputs.manifest.loaded.append(pod)
+    found = shaped_inputs(inputs, shape, 1, what="--workload").trace
+    assert found is not None
+    assert names(list(found.pods)) == ["p0", "p0-3", "p0-4"]
 
 
 def test_a_trace_is_inflated_with_uniquely_named_copies() -> None:
@@ -103,7 +123,30 @@ def test_run_times_have_the_median_of_their_distribution(times: shaping.Times, m
 def test_drawn_run_times_never_overflow() -> None:
     times = shaping.pareto_times(10_000, 3600 * SECOND, 0.5, draw())
     assert times.min() >= 3600 * SECOND
-    assert times.max() == shaping.MAX_RUN_TIME_NS
+    assert times.max() == shaping.MAX_TIME_NS
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        pytest.param("arrivals: {interval: 365000d}", "$.arrivals.interval", id="poisson"),
+        pytest.param("arrivals: {process: diurnal, interval: 365000d}", "$.arrivals.interval", id="diurnal"),
+        pytest.param("timeScale: 1e9", "$.timeScale", id="scaled"),
+        pytest.param("timeScale: 1e300", "$.timeScale", id="scaled beyond a double"),
+    ],
+)
+def test_arrivals_beyond_the_range_are_refused(text: str, field: str, tmp_path: Path) -> None:
+    path = tmp_path / "shape.yaml"
+    path.write_text(f"{HEAD}{text}\n")
+    with pytest.raises(InputError) as caught:
+        shaped(Trace(format="test", nodes=NODES, pods=PODS), read_shape(path), 1)
+    assert str(caught.value) == f"{field} of the workload: expected arrivals within 100 years, got later arrivals"
+
+
+def test_scaled_run_times_and_deletions_never_overflow() -> None:
+    pod = make_pod("p").obj()
+    [found] = shaping.scaled([TimedPod(pod=pod, arrival_ns=0, run_time_ns=SECOND, gone_at_ns=SECOND)], 1e300)
+    assert (found.run_time_ns, found.gone_at_ns) == (shaping.MAX_TIME_NS, 2 * shaping.MAX_TIME_NS)
 
 
 def test_observed_run_times_are_drawn_from_the_trace() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -110,16 +111,18 @@ def shaped_inputs(inputs: Inputs, shape: WorkloadShape | None, seed: int, *, wha
         return inputs
     if inputs.trace is None:
         raise InputError(what, wanted="a trace in the input", got="only manifests")
-    return msgspec.structs.replace(inputs, trace=shaped(inputs.trace, shape, seed))
+    taken = [pod.key for pod in inputs.manifest.pods]
+    return msgspec.structs.replace(inputs, trace=shaped(inputs.trace, shape, seed, taken))
 
 
-def shaped(trace: Trace, shape: WorkloadShape, seed: int) -> Trace:
+def shaped(trace: Trace, shape: WorkloadShape, seed: int, taken: Iterable[str] = ()) -> Trace:
     """Return the trace with the changes of a shape. Each change draws from its own random stream.
 
     Args:
         trace: the trace, with its nodes.
         shape: the shape.
         seed: the seed of the run.
+        taken: the keys of pods outside of the trace, which copies must not have.
 
     Raises:
         InputError: the trace lacks data that a change needs.
@@ -132,7 +135,8 @@ def shaped(trace: Trace, shape: WorkloadShape, seed: int) -> Trace:
     if shape.sample < 1.0:
         pods = shaping.sampled(pods, shape.sample, draw("sample"))
     if shape.inflate is not None:
-        pods = shaping.inflated(pods, trace.nodes, shape.inflate.resource, shape.inflate.load, draw("inflate"))
+        resource, load = shape.inflate.resource, shape.inflate.load
+        pods = shaping.inflated(pods, trace.nodes, resource, load, draw("inflate"), taken)
     if shape.arrivals is not None:
         pods = shaping.arriving(pods, _arrivals(shape.arrivals, len(pods), draw("arrivals")))
     if shape.run_times is not None:

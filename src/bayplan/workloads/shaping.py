@@ -21,8 +21,8 @@ Times = npt.NDArray[np.int64]
 Draw: TypeAlias = "np.random.Generator"
 """A quoted name, because NumPy imports its random generators when they are first named."""
 
-MAX_RUN_TIME_NS = 100 * 365 * DAY_NS
-"""Longest drawn run time: a pod that starts now then ends at a time that an int64 can hold."""
+MAX_TIME_NS = 100 * 365 * DAY_NS
+"""Longest drawn or scaled run time, and latest arrival: a pod that starts then ends at a time that an int64 can hold."""
 
 
 # --- pods -------------------------------------------------------------------------------------------------------------
@@ -40,7 +40,9 @@ def sampled(pods: Sequence[TimedPod], share: float, draw: Draw) -> list[TimedPod
     return [pods[index] for index in sorted(int(each) for each in chosen)]
 
 
-def inflated(pods: Sequence[TimedPod], nodes: Iterable[Node], resource: str, load: float, draw: Draw) -> list[TimedPod]:
+def inflated(
+    pods: Sequence[TimedPod], nodes: Iterable[Node], resource: str, load: float, draw: Draw, taken: Iterable[str] = ()
+) -> list[TimedPod]:
     """Return pods whose requests of a resource reach a share of the nodes' allocatable amount.
 
     If the pods request less, all are kept, and copies of random pods are added under new names until their requests
@@ -52,6 +54,7 @@ def inflated(pods: Sequence[TimedPod], nodes: Iterable[Node], resource: str, loa
         resource: the name of the resource.
         load: the share; 1.3 is 130 %.
         draw: the source of randomness.
+        taken: the keys of other pods, which copies must not have.
 
     Raises:
         InputError: no pod requests the resource, or no node offers it.
@@ -75,16 +78,16 @@ def inflated(pods: Sequence[TimedPod], nodes: Iterable[Node], resource: str, loa
         return [pods[index] for index in sorted(kept)]
     result = list(pods)
     copies: dict[str, int] = {}
-    taken = {each.pod.key for each in pods}
+    used = {each.pod.key for each in pods}.union(taken)
     while total < wanted:
         index = int(draw.integers(len(pods)))
         model = pods[index]
         copy = model.pod
-        while copy.key in taken:
+        while copy.key in used:
             number = copies[model.pod.key] = copies.get(model.pod.key, 1) + 1
             metadata = replace(model.pod.metadata, name=f"{model.pod.metadata.name}-{number}", uid="")
             copy = replace(model.pod, metadata=metadata)
-        taken.add(copy.key)
+        used.add(copy.key)
         result.append(replace(model, pod=copy))
         total += amounts[index]
     return result
@@ -100,8 +103,11 @@ def poisson_arrivals(count: int, interval_ns: float, draw: Draw) -> Times:
         count: the number of arrivals.
         interval_ns: the mean time between two arrivals.
         draw: the source of randomness.
+
+    Raises:
+        InputError: a pod would arrive after `MAX_TIME_NS`.
     """
-    return np.cumsum(draw.exponential(interval_ns, count)).astype(np.int64)
+    return _checked(np.cumsum(draw.exponential(interval_ns, count)))
 
 
 def diurnal_arrivals(count: int, interval_ns: float, amplitude: float, period_ns: int, draw: Draw) -> Times:
@@ -113,6 +119,9 @@ def diurnal_arrivals(count: int, interval_ns: float, amplitude: float, period_ns
         amplitude: the amplitude from 0 to 1, relative to the mean rate.
         period_ns: the period of the sine, usually a day.
         draw: the source of randomness.
+
+    Raises:
+        InputError: a pod would arrive after `MAX_TIME_NS`.
     """
     found: list[Times] = []
     now, left = 0.0, count
@@ -122,9 +131,21 @@ def diurnal_arrivals(count: int, interval_ns: float, amplitude: float, period_ns
         times = now + np.cumsum(draw.exponential(interval_ns / (1 + amplitude), 2 * left + 16))
         rates = (1 + amplitude * np.sin(2 * np.pi * times / period_ns)) / (1 + amplitude)
         kept = times[draw.random(len(times)) < rates][:left]
-        found.append(kept.astype(np.int64))
+        found.append(_checked(kept))
         now, left = float(times[-1]), left - len(kept)
     return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
+
+
+def _checked(arrivals: npt.NDArray[np.float64]) -> Times:
+    """Return arrival times, which ascend, in whole nanoseconds."""
+    if len(arrivals) and arrivals[-1] > MAX_TIME_NS:
+        raise _late("$.arrivals.interval")
+    return arrivals.astype(np.int64)
+
+
+def _late(field: str) -> InputError:
+    years = MAX_TIME_NS // (365 * DAY_NS)
+    return InputError(f"{field} of the workload", wanted=f"arrivals within {years} years", got="later arrivals")
 
 
 def arriving(pods: Sequence[TimedPod], arrivals: Times) -> list[TimedPod]:
@@ -162,8 +183,8 @@ def pareto_times(count: int, minimum_ns: float, alpha: float, draw: Draw) -> Tim
 
 
 def _whole(values: npt.NDArray[np.float64]) -> Times:
-    """Return run times in whole nanoseconds, at most `MAX_RUN_TIME_NS`: longer ones would overflow."""
-    return np.minimum(values, MAX_RUN_TIME_NS).astype(np.int64)
+    """Return run times in whole nanoseconds, at most `MAX_TIME_NS`: longer ones would overflow."""
+    return np.minimum(values, MAX_TIME_NS).astype(np.int64)
 
 
 def observed_times(pods: Sequence[TimedPod], count: int, draw: Draw) -> Times:
@@ -179,17 +200,23 @@ def observed_times(pods: Sequence[TimedPod], count: int, draw: Draw) -> Times:
 
 
 def scaled(pods: Sequence[TimedPod], factor: float) -> list[TimedPod]:
-    """Return the pods with all times multiplied by a factor; 0.5 makes everything happen twice as fast."""
+    """Return the pods with all times multiplied by a factor; 0.5 makes everything happen twice as fast.
 
-    def times(value: int | None) -> int | None:
-        return None if value is None else round(value * factor)
+    Raises:
+        InputError: a pod would arrive after `MAX_TIME_NS`.
+    """
+    if any(pod.arrival_ns * factor > MAX_TIME_NS for pod in pods):
+        raise _late("$.timeScale")
+
+    def times(value: int | None, most: int) -> int | None:
+        return None if value is None else round(min(value * factor, most))
 
     return [
         replace(
             pod,
             arrival_ns=round(pod.arrival_ns * factor),
-            run_time_ns=times(pod.run_time_ns),
-            gone_at_ns=times(pod.gone_at_ns),
+            run_time_ns=times(pod.run_time_ns, MAX_TIME_NS),
+            gone_at_ns=times(pod.gone_at_ns, 2 * MAX_TIME_NS),
         )
         for pod in pods
     ]
