@@ -276,6 +276,18 @@ def test_generated_names_differ_from_other_names(tmp_path: Path) -> None:
     assert [each.metadata.name for each in manifest.pods] == names
 
 
+def test_generated_names_differ_from_names_that_follow(tmp_path: Path) -> None:
+    generated = POD.replace("name: web", "generateName: web-")
+    texts = [generated, generated, *(POD.replace("name: web", f"name: web-0000{n}") for n in (1, 3, 1))]
+    manifest = load_text("---\n".join(texts), folder=tmp_path)
+    assert [each.metadata.name for each in manifest.pods] == ["web-00004", "web-00002", "web-00003", "web-00001"]
+    assert [each.split("; ")[-1] for each in warnings_of(manifest, tmp_path)] == [
+        "named 'web-00004'",
+        "named 'web-00002'",
+        "the later one is used",
+    ]
+
+
 def test_equal_pods_share_spec_and_labels(tmp_path: Path) -> None:
     pods = [POD.replace("name: web", f"name: web-{n}, labels: {{app: web}}") for n in range(2)]
     first, second, third = load_text("---\n".join((*pods, POD.replace("image: x", "image: z"))), folder=tmp_path).pods

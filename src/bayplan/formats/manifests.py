@@ -44,6 +44,11 @@ _GUESSED_NAMES = 20
 """Maximum number of missing nodes for which to search a similar name."""
 
 
+_NAMELESS = "only generateName, no name"
+
+_Key = tuple[str, str, str, str]
+"""Group, kind, namespace and name of an object."""
+
 _INDEX = re.compile(r"\[\d+\]")
 
 
@@ -67,9 +72,11 @@ class ManifestLoader:
         self.documents = 0
         self._found = False
         self._strict = strict
-        self._by_name: dict[tuple[str, str, str, str], LoadedObject] = {}
+        self._by_name: dict[_Key, LoadedObject] = {}
         self._typed_lists: set[tuple[str, str]] = set()
-        self._generated: dict[tuple[str, str, str, str], int] = {}
+        self._generated: dict[_Key, int] = {}
+        # The positions of objects with generated names in the manifest, and of the warnings about these names.
+        self._places: dict[_Key, tuple[int, int]] = {}
         self._field_warnings = 0
         self._field_hints: dict[tuple[str, str], str] = {}
         self._specs = _SharedSpecs()
@@ -250,9 +257,10 @@ class ManifestLoader:
             if not metadata.generate_name:
                 raise InputError(f"{describe(value)} $.metadata.name", wanted="a name", got="none")
             metadata = replace(metadata, name=self._generate(row, metadata.namespace, metadata.generate_name))
-            called = f"named {metadata.name!r}"
+            key = _key(row, metadata.namespace, metadata.name)
+            self._places[key] = len(self.manifest.loaded), len(self.manifest.warnings)
             where = str(document.source)
-            self._warn(WarningKind.GENERATED_NAME, where, describe(value), "only generateName, no name", called)
+            self._warn(WarningKind.GENERATED_NAME, where, describe(value), _NAMELESS, _named(metadata.name))
         if metadata.namespace and not row.namespaced:
             problem = f"a {row.kind} has no namespace"
             what = f"{describe(value)} $.metadata.namespace"
@@ -263,19 +271,33 @@ class ManifestLoader:
 
     def _generate(self, row: ResourceKind, namespace: str, prefix: str) -> str:
         """Return a prefix and a counter of five digits. Unlike names from the API server, these are equal in every load."""
-        owned = (namespace or "default") if row.namespaced else ""
-        key = (row.group, row.kind, owned, prefix[:_MAX_PREFIX_LENGTH])
+        key = _key(row, namespace, prefix[:_MAX_PREFIX_LENGTH])
         while True:
             number = self._generated[key] = self._generated.get(key, 0) + 1
             name = f"{key[3]}{number:05d}"
-            if (row.group, row.kind, owned, name) not in self._by_name:
+            if (*key[:3], name) not in self._by_name:
                 return name
+
+    def _rename(self, earlier: LoadedObject, place: tuple[int, int]) -> None:
+        """Give an object whose generated name a later object has another name."""
+        metadata, (index, warning) = earlier.typed.metadata, place
+        name = self._generate(earlier.kind, metadata.namespace, metadata.generate_name)
+        renamed = replace(earlier, typed=replace(earlier.typed, metadata=replace(metadata, name=name)))
+        self.manifest.loaded[index] = renamed
+        key = _key(earlier.kind, metadata.namespace, name)
+        self._by_name[key], self._places[key] = renamed, place
+        self.manifest.warnings[warning] = replace(
+            self.manifest.warnings[warning], problem=f"{_NAMELESS}; {_named(name)}"
+        )
 
     def _keep(self, loaded: LoadedObject) -> None:
         metadata = loaded.typed.metadata
-        key = (loaded.kind.group, loaded.kind.kind, metadata.namespace, metadata.name)
+        key = _key(loaded.kind, metadata.namespace, metadata.name)
         earlier = self._by_name.get(key)
-        if earlier is not None:
+        place = self._places.pop(key, None) if earlier is not None else None
+        if earlier is not None and place is not None:
+            self._rename(earlier, place)
+        elif earlier is not None:
             self.manifest.replaced.append(earlier)
             what = f"{loaded.kind.kind} {loaded.typed.key}"
             problem = f"also defined at {earlier.source}"
@@ -300,6 +322,14 @@ class ManifestLoader:
     def _refusal(self, document: Document, what: str, *, wanted: str, got: str, hint: str = "") -> InputError:
         _, _, path = what.partition(" $")
         return InputError(what, where=document.where(f"${path}"), wanted=wanted, got=got, hint=hint)
+
+
+def _key(row: ResourceKind, namespace: str, name: str) -> _Key:
+    return row.group, row.kind, (namespace or "default") if row.namespaced else "", name
+
+
+def _named(name: str) -> str:
+    return f"named {name!r}"
 
 
 def _placed(problem: InputError, document: Document, value: dict[str, object]) -> InputError:
