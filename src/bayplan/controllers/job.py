@@ -57,6 +57,7 @@ class _State:
         index_failures: the number of failures and the time (ns) of the last failure, by index.
         released: the ended pods without the finalizer that the status does not count yet, by UID: the removal of
             another pod's finalizer, or the status, was refused.
+        killed: the number of pods deleted because the Job fails, without the finalizer, that the status does not count yet.
         noted: the UIDs of the ended pods that `backoff` counts, but the status does not count yet.
         prepared: the template from which pods are created, or None before the first pod.
     """
@@ -66,6 +67,7 @@ class _State:
         self.indexes = PendingIndexes(job.status.completed_indexes, job.status.failed_indexes or "")
         self.index_failures: dict[int, tuple[int, int]] = {}
         self.released: dict[str, Pod] = {}
+        self.killed = 0
         self.noted: dict[str, None] = {}
         self.prepared: PreparedTemplate | None = None
 
@@ -193,13 +195,13 @@ class _Run:
         )
         noted.update((pod.metadata.uid, None) for pod in succeeded + failed)
         self._count(succeeded, failed)
-        released = succeeded + failed + ignored
+        killed: list[Pod] = []
         suspended = bool(job.spec.suspend)
         if self._status.start_time is None and not suspended:
             self._status = replace(self._status, start_time=format_time(self._now_ns))
         end = self._find_end()
         if end is not None:
-            released += self._kill_active(end)
+            killed = self._kill_active()
         elif job.metadata.deletion_timestamp is None:
             self._manage(suspended)
             if self._is_complete():
@@ -207,11 +209,18 @@ class _Run:
                 end = self._condition(SUCCESS_CRITERIA_MET, "CompletionsReached", text)
             else:
                 self._note_suspension(suspended)
-        refused = [pod for pod in released if not self._release(pod)]
-        if not refused:
+        ended = succeeded + failed + ignored
+        released = {pod.metadata.uid: pod for pod in ended + killed if self._release(pod)}
+        if end is not None and end.type == FAILURE_TARGET:
+            # Pods that are deleted because the Job fails count as failed.
+            self._state.killed += sum(pod.metadata.uid in released and self._counts(pod) for pod in killed)
+        self._state.released = {pod.metadata.uid: pod for pod in ended if pod.metadata.uid in released}
+        if len(released) == len(ended) + len(killed):
+            self._status = replace(self._status, failed=self._status.failed + self._state.killed)
             self._write(end)
             self._state.released.clear()
             self._state.noted.clear()
+            self._state.killed = 0
 
     # --- counting -----------------------------------------------------------------------------------------------------
 
@@ -271,13 +280,10 @@ class _Run:
             and stored.metadata.uid == pod.metadata.uid
             and JOB_TRACKING_FINALIZER in stored.metadata.finalizers
         ):
-            released = False
             with self.rejected:
                 self._writer.drop_finalizer(stored, JOB_TRACKING_FINALIZER)
-                released = True
-            if not released:
-                return False
-        self._state.released[pod.metadata.uid] = pod
+                return True
+            return False
         return True
 
     # --- the end ------------------------------------------------------------------------------------------------------
@@ -312,13 +318,9 @@ class _Run:
             return self._condition(FAILURE_TARGET, "FailedIndexes", "Job has failed indexes")
         return None
 
-    def _kill_active(self, end: Condition) -> list[Pod]:
-        """Delete up to `burst` active pods, and return the deleted pods. If the Job fails, they count as failed."""
-        deleted = self._write_each(list(self._store.owned_pods(self._uid).active.values()), self._delete)
-        if end.type == FAILURE_TARGET:
-            counted = sum(map(self._counts, deleted))
-            self._status = replace(self._status, failed=self._status.failed + counted)
-        return deleted
+    def _kill_active(self) -> list[Pod]:
+        """Delete up to `burst` active pods, and return the deleted pods."""
+        return self._write_each(list(self._store.owned_pods(self._uid).active.values()), self._delete)
 
     def _delete(self, pod: Pod) -> None:
         self._controller.delete_pod(self._job, pod, self._now_ns)

@@ -214,6 +214,31 @@ def test_a_job_past_its_deadline_deletes_pods_although_one_cannot_be_deleted() -
     assert fixture.get(f"{BATCH}/jobs/calc").at("status.failed") == 3
 
 
+def test_a_job_counts_its_pods_once_the_status_can_be_written() -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(f"{BATCH}/jobs", job("calc", "10s", {"parallelism": 3, "completions": 3}))
+    fixture.run(5)
+    refuse(fixture, "UPDATE", "false", "jobs/status")
+    fixture.run(60)
+    assert list(fixture.bridge.failures()) == ["Job default/calc"]
+    allow(fixture)
+    assert fixture.get(f"{BATCH}/jobs/calc").at("status.succeeded") == 3
+
+
+@pytest.mark.parametrize("policy", ["Failed", "TerminatingOrFailed"])
+def test_a_failed_job_counts_all_deleted_pods_although_the_finalizer_of_one_cannot_be_removed(policy: str) -> None:
+    fixture = BridgeFixture(nodes=1)
+    spec: Document = {"parallelism": 3, "completions": 3, "activeDeadlineSeconds": 20, "podReplacementPolicy": policy}
+    fixture.post(f"{BATCH}/jobs", job("calc", "", spec))
+    fixture.run(5)
+    pods = fixture.names("pods")
+    refuse(fixture, "UPDATE", f"object.metadata.name != '{pods[0]}' || has(object.metadata.finalizers)")
+    fixture.run(100)
+    allow(fixture)
+    fixture.run(60)
+    assert fixture.get(f"{BATCH}/jobs/calc").at("status.failed") == 3
+
+
 def test_a_replica_set_deletes_pods_although_more_than_one_turn_deletes_cannot_be() -> None:
     fixture = BridgeFixture(nodes=1)
     fixture.post(f"{APPS}/replicasets", workload("ReplicaSet", "web", {"replicas": 40}))
