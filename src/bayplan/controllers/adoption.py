@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from bayplan.cluster.owned_pods import is_active
 from bayplan.cluster.source_copies import is_copy
 from bayplan.cluster.store import ChangeEvent
-from bayplan.controllers.controller import Controller, ControllerTools, ReconcileResult
+from bayplan.controllers.controller import Controller, ControllerTools, ReconcileResult, RejectedWrites
 from bayplan.controllers.deployment import DeploymentController
 from bayplan.controllers.pod_factory import controller_reference
 from bayplan.controllers.replica_set import ReplicaSetController
@@ -165,21 +165,28 @@ class Ownership(Controller):
             now_ns: the current time.
 
         Raises:
-            WriteRejected: the API rejects a write. The owner must not create or delete objects until it succeeds.
+            InputError: the API rejects a write; all others are made. The owner must not create or delete objects until
+                it succeeds.
         """
         owner = self.store.get(self.owner_kind, key)
         if owner is None:
             self._met.forget(key)
             return
+        rejected = RejectedWrites()
         for pending in list(self._pending.get(owner.metadata.namespace, ())):
             item = self.store.get(self.kind, pending)
             if item is not None and self._concerns(owner, item):
-                self.reconcile(pending, now_ns)
+                with rejected:
+                    self.reconcile(pending, now_ns)
         if self._met.is_new(owner) and _may_adopt(owner):
             for orphan in list(self._orphans.get(owner.metadata.namespace, ())):
                 item = self.store.get(self.kind, orphan)
                 if item is not None and _is_orphan(item) and self._selectors.match(owner.spec.selector, item):
-                    _adopt(self.writer, owner, item)
+                    with rejected:
+                        _adopt(self.writer, owner, item)
+        if rejected.problem is not None:
+            raise rejected.problem
+        if _may_adopt(owner):
             self._met.note(owner)
 
     def _concerns(self, owner: Deployment | ReplicaSet, item: KubernetesObject) -> bool:

@@ -44,15 +44,14 @@ class CronJobController(Controller):
         status = self._sync_active(item, jobs)
         next_ns: int | None = None
         rejected = RejectedWrites()
-        try:
-            if item.metadata.deletion_timestamp is None:
-                if not item.spec.suspend:
+        if item.metadata.deletion_timestamp is None:
+            if not item.spec.suspend:
+                with rejected:
                     status, next_ns = self._start_due(item, status, now_ns)
-                self._trim_history(item, jobs, now_ns, rejected)
-        finally:
-            if status != item.status:
-                self.writer.update(replace(item, status=status))
-                self._report_ended(item, status)
+            self._trim_history(item, jobs, now_ns, rejected)
+        if status != item.status:
+            self.writer.update(replace(item, status=status))
+            self._report_ended(item, status)
         return rejected.result(next_ns, now_ns)
 
     def failed(self, key: str, problem: InputError) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bayplan.base.plain_data import part
 from bayplan.controllers.node_lifecycle import has_ready_condition
 from tests.apiserver.bridge.bridge_fixture import API, APPS, BATCH, BridgeFixture, job, workload
 from tests.apiserver.client import Document
@@ -186,6 +187,47 @@ def test_a_cron_job_starts_jobs_on_time_and_deletes_others_although_one_cannot_b
     assert all(time.endswith(":00Z") for time in times)
     allow(fixture)
     assert first not in fixture.names("batch/jobs")
+
+
+def test_a_cron_job_deletes_old_jobs_although_a_new_one_is_refused() -> None:
+    fixture = BridgeFixture(nodes=1)
+    made = job("ignored", "5s")
+    spec: Document = {"schedule": "* * * * *", "successfulJobsHistoryLimit": 3, "jobTemplate": {"spec": made["spec"]}}
+    fixture.post(f"{BATCH}/cronjobs", {"metadata": {"name": "tick"}, "spec": spec})
+    fixture.run(190)
+    assert len(fixture.names("batch/jobs")) == 3
+    refuse(fixture, "CREATE", "false", "jobs")
+    fixture.run(70)
+    fixture.patch(f"{BATCH}/cronjobs/tick", {"spec": {"successfulJobsHistoryLimit": 1}})
+    fixture.run(120)
+    assert len(fixture.names("batch/jobs")) == 1
+    assert list(fixture.bridge.failures()) == ["CronJob default/tick"]
+    allow(fixture)
+    fixture.run(60)
+    assert fixture.bridge.failures() == {}
+
+
+@pytest.mark.parametrize("kind", ["ReplicaSet", "Deployment"])
+def test_orphans_are_adopted_although_one_cannot_be(kind: str) -> None:
+    fixture = BridgeFixture(nodes=1)
+    path = f"{APPS}/{kind.lower()}s"
+    fixture.post(path, workload(kind, "web", {"replicas": 3}))
+    fixture.run(30)
+    if kind == "Deployment":
+        for version in ("2", "3"):
+            labels = {"template": {"metadata": {"labels": {"app": "x", "version": version}}}}
+            fixture.patch(f"{path}/web", {"spec": labels})
+            fixture.run(30)
+    table = "pods" if kind == "ReplicaSet" else "apps/replicasets"
+    fixture.delete(f"{path}/web", {"propagationPolicy": "Orphan"})
+    fixture.run()
+    names = fixture.names(table)
+    refuse(fixture, "UPDATE", f"object.metadata.name != '{names[0]}'", table.rpartition("/")[2])
+    fixture.post(path, workload(kind, "web", {"replicas": 3}))
+    fixture.run(30)
+    metadata = [part(each, "metadata") for each in fixture.documents(table)]
+    owned = [each["name"] for each in metadata if "ownerReferences" in each]
+    assert (len(names), owned, fixture.names(table)) == (3, names[1:], names)
 
 
 def test_a_suspended_job_waits_between_attempts_to_delete_more_pods_than_one_turn_deletes() -> None:
