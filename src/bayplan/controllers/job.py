@@ -103,21 +103,21 @@ class JobController(Controller):
 
     def reconcile(self, key: str, now_ns: int) -> ReconcileResult:
         """Count ended pods, decide whether the Job is finished, create or delete pods, write the status."""
-        self._release_orphans(key)
+        rejected = RejectedWrites()
+        self._release_orphans(key, rejected)
         job = self.store.get(Job, key)
         if job is None:
             self._forget_deleted()
-            return None
-        if job.spec.managed_by not in (None, _OWN_NAME):
-            return None
+        if job is None or job.spec.managed_by not in (None, _OWN_NAME):
+            return rejected.result(None, now_ns)
         if finish_condition(job) is not None:
             self._states.pop(job.metadata.uid, None)
-            return self._clean_up(job, now_ns)
-        run = _Run(self, job, self._state(job), now_ns)
+            return rejected.result(self._clean_up(job, now_ns, rejected), now_ns)
+        run = _Run(self, job, self._state(job), now_ns, rejected)
         run.reconcile()
         if run.finished:
             return self.reconcile(key, now_ns)
-        return run.rejected.result(run.again_ns, now_ns)
+        return rejected.result(run.again_ns, now_ns)
 
     def _state(self, job: Job) -> _State:
         state = self._states.get(job.metadata.uid)
@@ -128,25 +128,31 @@ class JobController(Controller):
                     state.indexes.start(index)
         return state
 
-    def _release_orphans(self, key: str) -> None:
-        for pod_key in self._orphans.pop(key, ()):
+    def _release_orphans(self, key: str, rejected: RejectedWrites) -> None:
+        orphans = self._orphans.pop(key, {})
+        for pod_key in list(orphans):
             pod = self.store.pods.get(pod_key)
-            if pod is not None and (pod.metadata.deletion_timestamp is not None or pod.metadata.controller() is None):
-                self.writer.drop_finalizer(pod, JOB_TRACKING_FINALIZER)
+            with rejected:
+                if pod is not None and (
+                    pod.metadata.deletion_timestamp is not None or pod.metadata.controller() is None
+                ):
+                    self.writer.drop_finalizer(pod, JOB_TRACKING_FINALIZER)
+                del orphans[pod_key]
+        if orphans:
+            self._orphans[key] = orphans
 
     def _forget_deleted(self) -> None:
         stored = {item.metadata.uid for item in self.store.all(Job)}
-        for uid in list(self._states):
-            if uid not in stored:
-                del self._states[uid]
+        self._states = {uid: state for uid, state in self._states.items() if uid in stored}
 
-    def _clean_up(self, job: Job, now_ns: int) -> int | None:
+    def _clean_up(self, job: Job, now_ns: int, rejected: RejectedWrites) -> int | None:
         """Remove the finalizer from the pods of a finished Job.
 
         Delete the Job when its TTL has passed, or return that time.
         """
         for pod in list(self.store.owned_pods(job.metadata.uid).uncounted.values()):
-            self.writer.drop_finalizer(pod, JOB_TRACKING_FINALIZER)
+            with rejected:
+                self.writer.drop_finalizer(pod, JOB_TRACKING_FINALIZER)
         ttl_seconds = job.spec.ttl_seconds_after_finished
         condition = finish_condition(job)
         if ttl_seconds is None or condition is None or job.metadata.deletion_timestamp is not None:
@@ -162,7 +168,9 @@ class JobController(Controller):
 class _Run:
     """One reconcile of one Job."""
 
-    def __init__(self, controller: JobController, job: Job, state: _State, now_ns: int) -> None:
+    def __init__(
+        self, controller: JobController, job: Job, state: _State, now_ns: int, rejected: RejectedWrites
+    ) -> None:
         self._controller = controller
         self._store = controller.store
         self._writer = controller.writer
@@ -182,7 +190,7 @@ class _Run:
         self._status = job.status
         self._conditions = job.status.conditions
         self.finished = False
-        self.rejected = RejectedWrites()
+        self._rejected = rejected
         self.again_ns: int | None = None
 
     def reconcile(self) -> None:
@@ -275,16 +283,14 @@ class _Run:
     def _release(self, pod: Pod) -> bool:
         """Remove the finalizer from a counted pod; return whether it has none."""
         stored = self._store.pods.get(object_key(pod.metadata))
-        if (
-            stored is not None
-            and stored.metadata.uid == pod.metadata.uid
-            and JOB_TRACKING_FINALIZER in stored.metadata.finalizers
-        ):
-            with self.rejected:
-                self._writer.drop_finalizer(stored, JOB_TRACKING_FINALIZER)
-                return True
-            return False
-        return True
+        if stored is None or stored.metadata.uid != pod.metadata.uid:
+            return True
+        if JOB_TRACKING_FINALIZER not in stored.metadata.finalizers:
+            return True
+        with self._rejected:
+            self._writer.drop_finalizer(stored, JOB_TRACKING_FINALIZER)
+            return True
+        return False
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
@@ -327,7 +333,7 @@ class _Run:
 
     def _write_each(self, pods: list[Pod], write: Callable[[Pod], None]) -> list[Pod]:
         """Write up to `burst` pods, and return those whose writes succeeded."""
-        written, more = self._controller.write_each(self._job.key, pods, write, self.rejected)
+        written, more = self._controller.write_each(self._job.key, pods, write, self._rejected)
         if more:
             self._requeue_at(self._now_ns)
         return written
@@ -365,7 +371,7 @@ class _Run:
             if self._now_ns < end_ns:
                 self._requeue_at(end_ns)
                 return
-        with self.rejected:
+        with self._rejected:
             if self._indexed:
                 created = self._create_indexed(missing)
             else:

@@ -281,6 +281,41 @@ def test_a_failed_job_counts_all_deleted_pods_although_the_finalizer_of_one_cann
     assert fixture.get(f"{BATCH}/jobs/calc").at("status.failed") == 3
 
 
+def test_pods_of_a_deleted_job_end_although_the_finalizer_of_one_cannot_be_removed() -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(f"{BATCH}/jobs", job("calc", "", {"parallelism": 3, "completions": 3}))
+    fixture.run(5)
+    pods = fixture.names("pods")
+    refuse(fixture, "UPDATE", f"object.metadata.name != '{pods[0]}' || has(object.metadata.finalizers)")
+    fixture.delete(f"{BATCH}/jobs/calc", {"propagationPolicy": "Background"})
+    fixture.run(100)
+    assert fixture.names("pods") == pods[:1]
+    allow(fixture)
+    assert fixture.names("pods") == []
+    assert fixture.bridge.failures() == {}
+
+
+@pytest.mark.parametrize("is_pod", [True, False])
+def test_a_namespace_is_emptied_although_some_objects_cannot_be_deleted(is_pod: bool) -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(f"{API}/namespaces", {"metadata": {"name": "a"}})
+    names = [f"x{number:02}" for number in range(40)]
+    spec: Document = {"containers": [{"name": "c", "image": "app:1"}]}
+    for name in names:
+        path, fields = ("pods", {"spec": spec}) if is_pod else ("configmaps", {})
+        fixture.post(f"{API}/namespaces/a/{path}", {"metadata": {"name": name}, **fields})
+    fixture.run(5)
+    refuse(fixture, "DELETE", "!(oldObject.metadata.name < 'x20')", path)
+    fixture.delete(f"{API}/namespaces/a")
+    fixture.run(120)
+    assert [name for name in fixture.names(path, "a") if name in names] == names[:20]
+    assert list(fixture.bridge.failures()) == ["Namespace a"]
+    allow(fixture)
+    fixture.run(60)
+    assert fixture.get(f"{API}/namespaces/a").status == 404
+    assert fixture.bridge.failures() == {}
+
+
 def test_a_replica_set_deletes_pods_although_more_than_one_turn_deletes_cannot_be() -> None:
     fixture = BridgeFixture(nodes=1)
     fixture.post(f"{APPS}/replicasets", workload("ReplicaSet", "web", {"replicas": 40}))

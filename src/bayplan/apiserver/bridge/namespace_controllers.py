@@ -18,7 +18,8 @@ from bayplan.apiserver.store.store import Store
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.times import format_time
 from bayplan.base.plain_data import Document, part, parts, texts
-from bayplan.controllers.controller import ControllerTools, Enqueue
+from bayplan.controllers.controller import ControllerTools, Enqueue, ReconcileResult, RejectedWrites
+from bayplan.objects.namespace import Namespace
 
 _TERMINATING = "Terminating"
 _FINALIZER = "kubernetes"
@@ -35,6 +36,8 @@ _DESCRIPTION = (
 
 class NamespaceController(DocumentController):
     """Reconciles terminating namespaces; keys are their names."""
+
+    kind = Namespace
 
     def __init__(
         self, tools: ControllerTools, documents: Store, writer: ObjectWriter, enqueue: Enqueue, *, backend: Backend
@@ -65,11 +68,11 @@ class NamespaceController(DocumentController):
             self._going[item.name] = None
             self.enqueue(item.name, now_ns)
 
-    def reconcile(self, key: str, now_ns: int) -> int | None:
+    def reconcile(self, key: str, now_ns: int) -> ReconcileResult:
         """Delete the remaining objects of a namespace, report them in its status, and finalize the empty namespace.
 
         Raises:
-            WriteRejected: the API rejects a write.
+            WriteRejected: the API rejects a write to the namespace.
         """
         item = self.documents.get(_NAMESPACES, ("", key))
         if item is None or key not in self._going:
@@ -77,19 +80,25 @@ class NamespaceController(DocumentController):
         left = self._left(key)
         first = {_PODS: left[_PODS]} if _PODS in left else left
         waiting = [(table, each) for table, items in first.items() for each in items if not _is_going(each)]
-        for table, each in waiting[: self.burst]:
-            self.object_writer.delete(table, each.key, propagation="Background", uid=each.uid)
-        if len(waiting) > self.burst:
-            return now_ns
+        rejected = RejectedWrites()
+        _, more = self.write_each(key, waiting, lambda found: self._delete(*found), rejected)
+        if more:
+            return rejected.result(now_ns, now_ns)
         left = self._left(key)
         if not left:
             self._finalize(key)
             return None
-        if _PODS not in left and not all(_is_going(each) for items in left.values() for each in items):
+        is_halfway = not all(_is_going(each) for items in left.values() for each in items)
+        if rejected.problem is None and _PODS not in left and is_halfway:
             return now_ns
         self._report_remaining(key, left, now_ns)
+        if rejected.problem is not None:
+            return rejected.result(None, now_ns)
         count = sum(map(len, left.values()))
         return now_ns + (_SHORT_WAIT_NS if count <= _FEW else _LONG_WAIT_NS)
+
+    def _delete(self, table: str, item: Item) -> None:
+        self.object_writer.delete(table, item.key, propagation="Background", uid=item.uid)
 
     def _left(self, namespace: str) -> dict[str, list[Item]]:
         """Return the remaining objects of a namespace, by table."""
@@ -186,6 +195,8 @@ class NamespaceDefaultsController(DocumentController):
         tools, documents, writer, enqueue: see `DocumentController`.
         certificate: the PEM certificate of the server; empty without TLS, as upstream without a root CA file.
     """
+
+    kind = Namespace
 
     def __init__(
         self, tools: ControllerTools, documents: Store, writer: ObjectWriter, enqueue: Enqueue, *, certificate: str
