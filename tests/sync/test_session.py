@@ -341,6 +341,33 @@ def test_an_object_that_meets_internal_errors_is_reported_once_and_does_not_dela
     ]
 
 
+def test_a_sync_continues_although_its_state_cannot_be_saved() -> None:
+    here = LocalCluster()
+    saves: list[str] = []
+
+    async def send(request: ApiRequest) -> ApiResponse:
+        if request.method == "PUT" and f"/{MEMORY_NAMESPACE}/" in request.path:
+            saves.append(request.path)
+            return BROKEN
+        return await here.answer(request)
+
+    async def run() -> SyncStatus:
+        session = SyncSession(DocumentFeed([dumped(node("n1"), "u1")]), LiveFeed(here), send, SyncPolicy(), name="test")
+        task = asyncio.create_task(session.run())
+        async with asyncio.timeout(30):
+            while session.status().created < 1:
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(3)
+        status = session.status()
+        task.cancel()
+        await asyncio.wait([task])
+        return status
+
+    assert asyncio.run(run()).created == 1
+    # One save before the objects and one at the end, each with 5 requests for the status and 5 for the first part.
+    assert len(saves) <= 20
+
+
 def test_an_import_ends_although_an_object_meets_internal_errors() -> None:
     here = LocalCluster()
     sender = RefusingSender(here, math.inf, BROKEN)

@@ -45,6 +45,9 @@ PAUSE_SECONDS = 0.5
 SAVE_SECONDS_EACH = 0.04
 """Minimum interval per written ConfigMap, because an import constantly changes all of memory."""
 
+FAILED_SAVE_SECONDS = 5.0
+"""Pause after a save that the target refused."""
+
 FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 1.0, 300.0
 """Pauses before an object that met conflicts or internal errors is written again: each is twice as long."""
 
@@ -335,8 +338,8 @@ class SyncSession:
         """Save changed memory, and publish the progress."""
         status = self.status()
         if self._published != (shown := status_document(self._name, status, kind=self._kind, end=self._end)):
-            self._published = shown
-            await self._drive(save_memory([shown]))
+            # The status is saved again if the target refuses it.
+            self._published = shown if await self._drive(save_memory([shown])) else {}
         changes = follower.memory.take_changes()
         saved = not changes
         try:
@@ -346,7 +349,8 @@ class SyncSession:
             if not saved:
                 follower.memory.mark_unwritten(changes)
             self._saving = None
-        pause = max(SAVE_SECONDS, SAVE_SECONDS_EACH * len(changes))
+        is_refused = not (saved and self._published)
+        pause = FAILED_SAVE_SECONDS if is_refused else max(SAVE_SECONDS, SAVE_SECONDS_EACH * len(changes))
         self._next_save = asyncio.get_running_loop().time() + pause
 
     async def _drive(self, steps: RequestSteps[T]) -> T:
