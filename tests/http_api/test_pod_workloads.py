@@ -66,3 +66,20 @@ def test_pods_that_are_added_before_their_replica_set_belong_to_its_deployment()
         assert fixture.service.state.view._orphans == {}
 
     run(test)
+
+
+def test_deleted_owners_are_forgotten() -> None:
+    async def test(fixture: ServerFixture) -> None:
+        made = await fixture.api("POST", REPLICA_SETS, REPLICA_SET)
+        owned = pod("p")
+        owned["metadata"].update(owned_by("ReplicaSet", "web-1", made["metadata"]["uid"])["metadata"])
+        await fixture.create(owned)
+        assert await workloads(fixture) == ["ReplicaSet default/web-1"]
+        known = fixture.service.state.view.workloads._known
+        assert len(known) == 1
+        await fixture.api("DELETE", f"{REPLICA_SETS}/web-1", {"propagationPolicy": "Background"})
+        await patch(fixture, "/api/v1/namespaces/default/pods/p", {"metadata": {"labels": {"a": "b"}}})
+        assert await workloads(fixture) == ["ReplicaSet default/web-1"]
+        assert known == {}
+
+    run(test)

@@ -44,7 +44,7 @@ class PendingChange(NamedTuple):
     """A change that the tables don't contain yet.
 
     Attributes:
-        change: the change of a pod or a node, or of the owners of another object.
+        change: the change of a pod or a node, or of the owners of another object, or its deletion.
         at_ns: the time of the change.
     """
 
@@ -93,7 +93,7 @@ class ClusterView:
         self._waiting.extend(
             PendingChange(change, now_ns)
             for change in changes
-            if change.kind is Pod or change.kind is Node or _changes_owners(change)
+            if change.kind is Pod or change.kind is Node or change.new is None or _changes_owners(change)
         )
 
     def _apply_changes(self) -> None:
@@ -219,7 +219,6 @@ class ClusterView:
 
 
 def _changes_owners(change: ChangeEvent) -> bool:
-    old, new = change.old, change.new
-    before = () if old is None else old.metadata.owner_references
-    after = () if new is None else new.metadata.owner_references
+    before = () if change.old is None else change.old.metadata.owner_references
+    after = change.object.metadata.owner_references
     return before is not after and before != after

@@ -48,7 +48,7 @@ class Timelines:
             if lifetime is not None:
                 lifetime.removed_ns = now_ns
         elif new is None:
-            if old is not None and old.metadata.owner_references:
+            if old is not None:
                 self._workloads.forget(old)
         elif new.metadata.owner_references and (
             old is None or old.metadata.owner_references is not new.metadata.owner_references

@@ -12,7 +12,7 @@ _MAX_OWNERS = 8
 
 
 class Workloads:
-    """Finds the workloads of pods, and remembers them.
+    """Finds the workloads of pods, and remembers them. The host calls `update` and `forget` after changes of owners.
 
     Args:
         store: the store that contains the owners of pods.
@@ -31,7 +31,9 @@ class Workloads:
         key = (owner.kind, metadata.namespace, owner.name)
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = self._topmost(owner, metadata.namespace)
+            known, is_stored = self.owner_of(pod)
+            if is_stored:
+                known = self._known[key] = self._topmost(owner, metadata.namespace)
         return known
 
     def update(self, item: KubernetesObject) -> str:
