@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 
 import pytest
 
@@ -12,7 +13,7 @@ from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.admission import PodAdmission
 from bayplan.cluster.kubelet import KubeletOptions, VirtualKubelet
 from bayplan.cluster.naming import NameGenerator
-from bayplan.cluster.store import ObjectStore
+from bayplan.cluster.store import ChangeEvent, ObjectStore
 from bayplan.controllers.controller import Controller, ControllerTools, PartialFailure, RejectedWrites
 from bayplan.controllers.garbage_collector import StoreGarbageCollector
 from bayplan.controllers.manager import ControllerManager
@@ -20,7 +21,8 @@ from bayplan.controllers.node_lifecycle import NodeLifecycleController
 from bayplan.controllers.pod_factory import PodFactory
 from bayplan.controllers.pod_gc import PodGarbageCollector
 from bayplan.controllers.writer import AwaitsAnswers
-from bayplan.objects.meta import ObjectMeta
+from bayplan.objects.meta import ObjectMeta, OwnerReference
+from bayplan.objects.pod import Pod
 from bayplan.objects.workloads import ReplicaSet
 from bayplan.sim.store_writer import StoreWriter
 
@@ -45,6 +47,23 @@ class Scripted(Controller):
 
     def failed(self, key: str, problem: InputError) -> None:
         self.reported.append(key)
+
+
+class Watching(Scripted):
+    """Watches ReplicaSets, and raises an exception at the events of those with certain names."""
+
+    watches = (ReplicaSet,)
+    follows_pods = True
+    broken: tuple[str, ...] = ()
+
+    def keys_for(self, event: ChangeEvent) -> Iterable[str]:
+        yield event.object.key
+        if event.object.metadata.name in self.broken:
+            raise ZeroDivisionError
+
+    def pod_changed(self, key: str, event: ChangeEvent) -> None:
+        if event.object.metadata.name in self.broken:
+            raise ZeroDivisionError
 
 
 def controller_tools(store: ObjectStore) -> ControllerTools:
@@ -179,3 +198,37 @@ def test_a_reconcile_follows_rejected_writes_at_once_only_if_others_succeeded() 
             raise REFUSED
         results += [rejected.result(again_ns, 5) for again_ns in (None, 5, 6)]
     assert results == [PartialFailure(REFUSED, again_ns) for again_ns in (None, 5, 6, None, None, 6)]
+
+
+@pytest.mark.parametrize("retries", [True, False])
+def test_an_exception_at_an_event_stops_only_simulations(retries: bool, caplog: pytest.LogCaptureFixture) -> None:
+    store = ObjectStore(RandomStreams(1).stream("uids"))
+    tools = controller_tools(store)
+    owner, first, second = Watching(tools), Watching(tools), Watching(tools)
+    owner.broken = first.broken = ("a",)
+    pod_gc, node_lifecycle = PodGarbageCollector(tools), NodeLifecycleController(tools)
+    manager = ControllerManager(
+        store,
+        [owner],
+        others=(node_lifecycle, pod_gc, first, second),
+        garbage_collector=StoreGarbageCollector(tools),
+        pod_gc=pod_gc,
+        node_lifecycle=node_lifecycle,
+        admission=PodAdmission(store),
+        retries=retries,
+    )
+    reference = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="a", uid="u", controller=True)
+    store.add(Pod(metadata=ObjectMeta(name="a", namespace="n", owner_references=(reference,))), 0)
+    for name in ("a", "b"):
+        store.add(ReplicaSet(metadata=ObjectMeta(name=name, namespace="n")), 0)
+    if not retries:
+        with pytest.raises(ZeroDivisionError):
+            manager.follow(0)
+        return
+    manager.follow(0)
+    assert list(manager.problems) == ["Watching n/a"]
+    assert {each.getMessage() for each in caplog.records} == {"controller Watching n/a"}
+    while manager.step(0):
+        pass
+    assert [[key for key, _ in each.calls] for each in (owner, first, second)] == [["n/a", "n/b"]] * 3
+    assert manager.problems == {}

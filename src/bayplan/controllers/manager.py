@@ -48,8 +48,8 @@ class ControllerManager:
             `InputError`. For servers; a simulation retries when something changes, and a bug ends it.
 
     Attributes:
-        problems: the exceptions other than `InputError` with which the last reconcile of an object ended, by
-            ``Controller key``: bugs in Bayplan.
+        problems: the exceptions other than `InputError` with which the last reconcile of an object ended, or that an
+            event caused after it, by ``Controller key``: bugs in Bayplan.
     """
 
     def __init__(
@@ -180,13 +180,19 @@ class ControllerManager:
             controller = self._by_owner[owner.kind]
             key = f"{event.object.metadata.namespace}/{owner.name}"
             if controller.follows_pods and event.kind is Pod:
-                controller.pod_changed(key, event)
+                try:
+                    controller.pod_changed(key, event)
+                except Exception as problem:
+                    self._report((controller, key), problem)
             self._work.add((controller, key))
 
     def _notify_watchers(self, event: ChangeEvent, watchers: Iterable[Controller]) -> None:
         for watcher in watchers:
-            for key in watcher.keys_for(event):
-                self._work.add((watcher, key))
+            try:
+                for key in watcher.keys_for(event):
+                    self._work.add((watcher, key))
+            except Exception as problem:
+                self._report((watcher, event.object.key), problem)
 
     def enqueue(self, controller: Controller, key: str, now_ns: int) -> None:
         """Queue a reconcile that is not caused by an event, due now."""
@@ -239,17 +245,20 @@ class ControllerManager:
         except InputError as problem:
             self._note_failure(work, problem, now_ns)
         except Exception as problem:
-            if not self._retries:
-                raise
-            # A bug of one controller must not stop the others, nor the API.
-            name = _name(work)
-            # Imported here, because simulations rarely need it.
-            import logging
-
-            logging.getLogger("bayplan.controllers").exception("controller %s", name)
-            self.problems[name] = problem
+            self._report(work, problem)
             self._work.retry(work, now_ns)
         self._observe_journal()
+
+    def _report(self, work: Work, problem: Exception) -> None:
+        """Report an exception. On a server, a bug of one controller must not stop the others, nor the API."""
+        if not self._retries:
+            raise problem
+        # Imported here, because simulations rarely need it.
+        import logging
+
+        name = _name(work)
+        logging.getLogger("bayplan.controllers").error("controller %s", name, exc_info=problem)
+        self.problems[name] = problem
 
     def _reconcile(self, work: Work, now_ns: int) -> None:
         controller, key = work

@@ -83,6 +83,27 @@ def test_requests_are_answered_while_a_large_replica_set_scales_up() -> None:
     drive(Clock(), steps)
 
 
+def test_maintenance_continues_after_an_exception(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    calls: list[int] = []
+
+    def maintain(now_ns: int) -> bool:
+        calls.append(now_ns)
+        if len(calls) == 1:
+            raise RuntimeError("not now")
+        return True
+
+    async def steps(driven: Driven) -> None:
+        monkeypatch.setattr(driven.bridge, "run_maintenance", maintain)
+        async with asyncio.timeout(10):
+            while len(calls) < 3:
+                await asyncio.sleep(0.01)
+
+    drive(Clock(), steps)
+    assert [each.getMessage() for each in caplog.records] == ["maintenance"]
+
+
 def test_listeners_are_notified_by_the_event_loop() -> None:
     async def steps(driven: Driven) -> None:
         reported: list[str] = []

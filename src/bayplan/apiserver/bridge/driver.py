@@ -94,5 +94,9 @@ class BridgeDriver:
     def _run_maintenance(self) -> None:
         if self._loop is None:
             return
-        more = self._bridge.run_maintenance(self._clock.now_ns())
+        more = False
+        try:
+            more = self._bridge.run_maintenance(self._clock.now_ns())
+        except Exception:
+            _log.exception("maintenance")
         self._maintenance = self._loop.call_later(0.0 if more else _MAINTENANCE_SECONDS, self._run_maintenance)
