@@ -103,7 +103,6 @@ class GarbageCollector(Controller, Generic[P]):
         super().__init__(tools)
         self.graph = graph
         self._waiting: dict[str, P] = {}
-        # By owner: how many dependents are left for last, because the writes to them were refused.
 
     # --- events -------------------------------------------------------------------------------------------------------
 
