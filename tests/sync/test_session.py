@@ -368,7 +368,7 @@ def test_a_sync_continues_although_its_state_cannot_be_saved() -> None:
     assert len(saves) <= 20
 
 
-def test_an_import_ends_although_an_object_meets_internal_errors() -> None:
+def test_an_import_ends_although_an_object_meets_internal_errors(caplog: pytest.LogCaptureFixture) -> None:
     here = LocalCluster()
     sender = RefusingSender(here, math.inf, BROKEN)
 
@@ -381,3 +381,5 @@ def test_an_import_ends_although_an_object_meets_internal_errors() -> None:
 
     status = asyncio.run(run())
     assert (status.created, [each.message for each in status.problems]) == (1, ["the webhook failed"])
+    # It is not tried again after the end.
+    assert caplog.records == []

@@ -135,6 +135,7 @@ class SyncSession:
         self._name = name
         self._kind = kind
         self._end = ""
+        self._once = False
         self._at_once = at_once
         self._follower: Follower | None = None
         self._woken = asyncio.Event()
@@ -180,6 +181,7 @@ class SyncSession:
         Raises:
             InputError: the source or the target can't be read.
         """
+        self._once = once
         await self._source.open()
         await self._here.open()
         missing = [plural for plural in self._source.kinds if plural not in self._here.kinds]
@@ -311,7 +313,7 @@ class SyncSession:
             earlier.timer.cancel()
         if may_succeed_later:
             problem = follower.problems.get(ref)
-            if earlier is None and problem is not None:
+            if earlier is None and problem is not None and not self._once:
                 _log.warning("%s could not be written, and is tried again later: %s", ref, problem.message)
             pause = min(2 * earlier.pause, MAX_RETRY_SECONDS) if earlier is not None else FIRST_RETRY_SECONDS
             timer = asyncio.get_running_loop().call_later(pause, self._retry, follower, ref)
