@@ -332,6 +332,16 @@ def test_a_failed_assertion_does_not_end_the_scenario(tmp_path: Path) -> None:
     assert len(result.steps[0].failed) == 2
 
 
+@pytest.mark.parametrize("action", ["create", "apply"])
+def test_generated_names_of_all_steps_and_files_differ(action: str, tmp_path: Path) -> None:
+    pod = "apiVersion: v1, kind: Pod, metadata: {generateName: p-}, spec: {containers: [{name: c, image: i}]}"
+    files = {"pod": "\n".join(pod.split(", ", 3))}
+    steps = f"- {action}: [pod.yaml, {{{pod}}}]\n- {action}: [{{{pod}}}]\n- wait: settled\n"
+    steps += "- assert: [{placed: {pods: 'p-*', count: 3}}]"
+    result = run(tmp_path, steps, files=files)
+    assert [step.outcome for step in result.steps] == [Outcome.PASSED] * 4
+
+
 def test_pending_pods_are_explained_once_per_workload(tmp_path: Path) -> None:
     result = run(tmp_path, "- scale: {target: deployment/web, replicas: 15}\n- assert: [{placed: {}}]")
     (explained,) = result.steps[-1].failed[0].explained

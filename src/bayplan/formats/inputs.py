@@ -17,7 +17,7 @@ import msgspec
 from bayplan.base.errors import InputError
 from bayplan.formats.files import InputFile, find_files, read_bytes
 from bayplan.formats.manifest import Manifest, PlainObject
-from bayplan.formats.manifests import ManifestLoader
+from bayplan.formats.manifests import GeneratedNames, ManifestLoader
 from bayplan.formats.trace import Trace
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ def load_inputs(
     stdin: BinaryIO | None = None,
     strict: bool = False,
     progress: LoadProgress | None = None,
+    names: GeneratedNames | None = None,
 ) -> Inputs:
     """Read manifests and traces, e.g. `nodes.csv pods.csv extra.yaml`.
 
@@ -88,6 +89,7 @@ def load_inputs(
         stdin: the stream for `-`.
         strict: whether to refuse input that otherwise causes a warning.
         progress: see `LoadProgress`.
+        names: see `ManifestLoader`.
 
     Raises:
         InputError: a file is invalid (see `bayplan.formats.manifests` and `bayplan.formats.traces`), or there are
@@ -101,7 +103,7 @@ def load_inputs(
             manifests.append(file)
         else:
             tables.append((file, table))
-    loader = ManifestLoader(strict=strict)
+    loader = ManifestLoader(strict=strict, names=names)
     with _collector_paused():
         trace = _read_trace(tables)
         for file in manifests:
@@ -111,7 +113,11 @@ def load_inputs(
 
 
 def load_documents(
-    documents: Iterable[Document], *, strict: bool = False, known_nodes: Collection[str] = ()
+    documents: Iterable[Document],
+    *,
+    strict: bool = False,
+    known_nodes: Collection[str] = (),
+    names: GeneratedNames | None = None,
 ) -> Manifest:
     """Load documents that have already been read, for example parts of another document.
 
@@ -119,8 +125,9 @@ def load_documents(
         documents: the documents with their positions.
         strict: whether to refuse input that otherwise causes a warning.
         known_nodes: the names of nodes from other input, to which pods may be bound.
+        names: see `ManifestLoader`.
     """
-    loader = ManifestLoader(strict=strict)
+    loader = ManifestLoader(strict=strict, names=names)
     for document in documents:
         loader.take(document)
     return loader.finish(known_nodes)

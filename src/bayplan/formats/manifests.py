@@ -11,7 +11,7 @@ kube-scheduler does not read, kinds inferred from an object's shape or list, gen
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -56,25 +56,47 @@ class _NoObject(InputError):
     """A document is not a Kubernetes object: it lacks the kind or the apiVersion."""
 
 
+class GeneratedNames:
+    """Names for objects with `generateName`: a prefix and a counter. Several loaders may share them."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[_Key, int] = {}
+        self._taken: dict[_Key, None] = {}
+
+    def generate(self, row: ResourceKind, namespace: str, prefix: str, taken: Container[_Key]) -> str:
+        """Return a name that no object has. Unlike names from the API server, these are equal in every load."""
+        key = _key(row, namespace, prefix[:_MAX_PREFIX_LENGTH])
+        while True:
+            number = self._numbers[key] = self._numbers.get(key, 0) + 1
+            name = f"{key[3]}{number:05d}"
+            if (*key[:3], name) not in taken and (*key[:3], name) not in self._taken:
+                return name
+
+    def take(self, keys: Iterable[_Key]) -> None:
+        """Record the names of loaded objects."""
+        self._taken.update(dict.fromkeys(keys))
+
+
 class ManifestLoader:
     """Builds a manifest from documents, one by one; used by `bayplan.formats.inputs.load_inputs`.
 
     Args:
         strict: whether to refuse input that otherwise causes a warning.
+        names: generates names that differ from those of other loaders with the same object.
 
     Attributes:
         manifest: the objects and warnings so far.
         documents: the number of documents so far.
     """
 
-    def __init__(self, *, strict: bool) -> None:
+    def __init__(self, *, strict: bool, names: GeneratedNames | None = None) -> None:
         self.manifest = Manifest()
         self.documents = 0
         self._found = False
         self._strict = strict
         self._by_name: dict[_Key, LoadedObject] = {}
         self._typed_lists: set[tuple[str, str]] = set()
-        self._generated: dict[_Key, int] = {}
+        self._names = names or GeneratedNames()
         # The positions of objects with generated names in the manifest, and of the warnings about these names.
         self._places: dict[_Key, tuple[int, int]] = {}
         self._field_warnings = 0
@@ -128,6 +150,7 @@ class ManifestLoader:
             known_nodes: the names of nodes from other input (a trace), to which pods may be bound.
         """
         manifest = self.manifest
+        self._names.take(self._by_name)
         replaced = {id(each) for each in manifest.replaced}
         manifest.loaded = [each for each in manifest.loaded if id(each) not in replaced]
         names = {node.metadata.name for node in manifest.nodes}.union(known_nodes)
@@ -256,7 +279,9 @@ class ManifestLoader:
         if not metadata.name:
             if not metadata.generate_name:
                 raise InputError(f"{describe(value)} $.metadata.name", wanted="a name", got="none")
-            metadata = replace(metadata, name=self._generate(row, metadata.namespace, metadata.generate_name))
+            metadata = replace(
+                metadata, name=self._names.generate(row, metadata.namespace, metadata.generate_name, self._by_name)
+            )
             key = _key(row, metadata.namespace, metadata.name)
             self._places[key] = len(self.manifest.loaded), len(self.manifest.warnings)
             where = str(document.source)
@@ -269,19 +294,10 @@ class ManifestLoader:
             metadata = replace(metadata, namespace="")
         return item if metadata is item.metadata else replace(item, metadata=metadata)
 
-    def _generate(self, row: ResourceKind, namespace: str, prefix: str) -> str:
-        """Return a prefix and a counter of five digits. Unlike names from the API server, these are equal in every load."""
-        key = _key(row, namespace, prefix[:_MAX_PREFIX_LENGTH])
-        while True:
-            number = self._generated[key] = self._generated.get(key, 0) + 1
-            name = f"{key[3]}{number:05d}"
-            if (*key[:3], name) not in self._by_name:
-                return name
-
     def _rename(self, earlier: LoadedObject, place: tuple[int, int]) -> None:
         """Give an object whose generated name a later object has another name."""
         metadata, (index, warning) = earlier.typed.metadata, place
-        name = self._generate(earlier.kind, metadata.namespace, metadata.generate_name)
+        name = self._names.generate(earlier.kind, metadata.namespace, metadata.generate_name, self._by_name)
         renamed = replace(earlier, typed=replace(earlier.typed, metadata=replace(metadata, name=name)))
         self.manifest.loaded[index] = renamed
         key = _key(earlier.kind, metadata.namespace, name)

@@ -15,6 +15,7 @@ from bayplan.descheduling.policy import Policy, policy_of, read_policy
 from bayplan.formats.documents import Document
 from bayplan.formats.inputs import Inputs, load_documents, load_inputs
 from bayplan.formats.manifest import Manifest
+from bayplan.formats.manifests import GeneratedNames
 from bayplan.formats.typed_documents import duration_at, placed, read_typed
 from bayplan.objects.meta import KubernetesObject
 from bayplan.scenarios.scenario import ACTIONS, API_VERSION, KIND, SETTLED, Check, Scenario, Step, actions_of
@@ -87,13 +88,16 @@ def read_scenario(document: Document, folder: Path) -> ScenarioPlan:
         InputError: the scenario is invalid; the message has file and line.
     """
     scenario = read_typed(document, Scenario, kind=KIND, api_version=API_VERSION)
-    steps = [_plan_step(document, step, number, folder) for number, step in enumerate(scenario.steps)]
+    # The objects of all parts must have different names.
+    names = GeneratedNames()
+    inputs = _shaped(document, scenario, folder, names)
+    steps = [_plan_step(document, step, number, folder, names) for number, step in enumerate(scenario.steps)]
     _check_times(document, steps)
     return ScenarioPlan(
         name=scenario.name or Path(document.source.file).name,
         file=document.source.file,
         scenario=scenario,
-        inputs=_shaped(document, scenario, folder),
+        inputs=inputs,
         steps=steps,
         folder=folder,
         autoscaler=_read_autoscaler(document, scenario, folder),
@@ -130,7 +134,7 @@ def _read_autoscaler(document: Document, scenario: Scenario, folder: Path) -> Au
 # --- steps ------------------------------------------------------------------------------------------------------------
 
 
-def _plan_step(document: Document, step: Step, index: int, folder: Path) -> StepPlan:
+def _plan_step(document: Document, step: Step, index: int, folder: Path, names: GeneratedNames) -> StepPlan:
     path = f"$.steps[{index}]"
     actions = actions_of(step)
     if len(actions) > 1:
@@ -153,7 +157,7 @@ def _plan_step(document: Document, step: Step, index: int, folder: Path) -> Step
         after_ns=_duration(document, step.after, f"{path}.after"),
         timeout_ns=_duration(document, step.timeout, f"{path}.timeout") or 0,
         wait_ns=None if step.wait == SETTLED else _wait(document, step.wait, f"{path}.wait"),
-        objects=list(_objects(document, step, path, folder).objects()),
+        objects=list(_objects(document, step, path, folder, names).objects()),
         check_places=[document.where(f"{path}.assert[{number}]") for number in range(len(step.assert_))],
     )
 
@@ -209,16 +213,16 @@ def _refusal(document: Document, path: str, wanted: str, got: str) -> InputError
 # --- objects ----------------------------------------------------------------------------------------------------------
 
 
-def _objects(document: Document, step: Step, path: str, folder: Path) -> Manifest:
+def _objects(document: Document, step: Step, path: str, folder: Path, names: GeneratedNames) -> Manifest:
     for name, items in (("create", step.create), ("apply", step.apply)):
         if items:
-            return _load(document, items, f"{path}.{name}", folder).manifest
+            return _load(document, items, f"{path}.{name}", folder, names).manifest
     return Manifest()
 
 
-def _shaped(document: Document, scenario: Scenario, folder: Path) -> Inputs:
+def _shaped(document: Document, scenario: Scenario, folder: Path, names: GeneratedNames) -> Inputs:
     """Return the cluster at the start, with its trace changed by the scenario's workload."""
-    given, inputs = scenario.workload, _load_cluster(document, scenario, folder)
+    given, inputs = scenario.workload, _load_cluster(document, scenario, folder, names)
     if given is None:
         return inputs
     shape = read_shape(folder / given) if isinstance(given, str) else shape_of(document.part("$.workload", given))
@@ -228,19 +232,25 @@ def _shaped(document: Document, scenario: Scenario, folder: Path) -> Inputs:
         raise placed(problem, document) from None
 
 
-def _load_cluster(document: Document, scenario: Scenario, folder: Path) -> Inputs:
+def _load_cluster(document: Document, scenario: Scenario, folder: Path, names: GeneratedNames) -> Inputs:
     if not scenario.cluster:
         return Inputs(manifest=Manifest(), trace=None)
-    return _load(document, scenario.cluster, "$.cluster", folder)
+    return _load(document, scenario.cluster, "$.cluster", folder, names)
 
 
-def _load(document: Document, items: Sequence[str | Mapping[str, object]], path: str, folder: Path) -> Inputs:
+def _load(
+    document: Document,
+    items: Sequence[str | Mapping[str, object]],
+    path: str,
+    folder: Path,
+    generated: GeneratedNames,
+) -> Inputs:
     """Load a list of objects and paths. A trace is only allowed in `cluster`."""
     manifest, inputs = Manifest(), None
     paths = [str(folder / item) for item in items if isinstance(item, str)]
     if paths:
         try:
-            inputs = load_inputs(paths)
+            inputs = load_inputs(paths, names=generated)
         except InputError as problem:
             if problem.where:
                 raise
@@ -258,7 +268,7 @@ def _load(document: Document, items: Sequence[str | Mapping[str, object]], path:
     inline = [document.part(f"{path}[{index}]", item) for index, item in enumerate(items) if not isinstance(item, str)]
     if inline:
         names = [node.metadata.name for node in manifest.nodes]
-        more = load_documents(inline, known_nodes=names)
+        more = load_documents(inline, known_nodes=names, names=generated)
         manifest.loaded += more.loaded
         manifest.unused += more.unused
         manifest.warnings += more.warnings
