@@ -183,7 +183,7 @@ class ControllerManager:
                 try:
                     controller.pod_changed(key, event)
                 except Exception as problem:
-                    self._report((controller, key), problem)
+                    self.report(_name((controller, key)), problem)
             self._work.add((controller, key))
 
     def _notify_watchers(self, event: ChangeEvent, watchers: Iterable[Controller]) -> None:
@@ -192,7 +192,7 @@ class ControllerManager:
                 for key in watcher.keys_for(event):
                     self._work.add((watcher, key))
             except Exception as problem:
-                self._report((watcher, event.object.key), problem)
+                self.report(_name((watcher, event.object.key)), problem)
 
     def enqueue(self, controller: Controller, key: str, now_ns: int) -> None:
         """Queue a reconcile that is not caused by an event, due now."""
@@ -245,18 +245,20 @@ class ControllerManager:
         except InputError as problem:
             self._note_failure(work, problem, now_ns)
         except Exception as problem:
-            self._report(work, problem)
+            self.report(_name(work), problem)
             self._work.retry(work, now_ns)
         self._observe_journal()
 
-    def _report(self, work: Work, problem: Exception) -> None:
-        """Report an exception. On a server, a bug of one controller must not stop the others, nor the API."""
+    def report(self, name: str, problem: Exception) -> None:
+        """Report an exception of a controller at an object, ``Controller key``.
+
+        On a server, a bug of one controller must not stop the others, nor the API. In a simulation, it is raised.
+        """
         if not self._retries:
             raise problem
         # Imported here, because simulations rarely need it.
         import logging
 
-        name = _name(work)
         logging.getLogger("bayplan.controllers").error("controller %s", name, exc_info=problem)
         self.problems[name] = problem
 

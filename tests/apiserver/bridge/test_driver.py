@@ -10,10 +10,12 @@ import pytest
 
 from bayplan.apiserver.bridge.bridge import Bridge, BridgeOptions
 from bayplan.apiserver.bridge.driver import BridgeDriver
+from bayplan.apiserver.bridge.quota_controller import QuotaController
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.bootstrap import bootstrap
 from bayplan.apiserver.rest.messages import Request, Response
+from bayplan.apiserver.store.item import Write
 from bayplan.apiserver.store.store import Store
 from bayplan.base.clock import Clock
 from bayplan.cluster.store import ChangeEvent
@@ -81,6 +83,24 @@ def test_requests_are_answered_while_a_large_replica_set_scales_up() -> None:
         assert len(driven.bridge.store.pods) == 300
 
     drive(Clock(), steps)
+
+
+def test_an_exception_of_a_controller_at_a_write_affects_neither_others_nor_the_client(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def follow(self: QuotaController, write: Write, now_ns: int) -> None:
+        if write.new.name == "n":
+            raise RuntimeError("not now")
+
+    async def steps(driven: Driven) -> None:
+        monkeypatch.setattr(QuotaController, "follow", follow)
+        await driven.post("/api/v1/nodes", NODE)
+        await driven.post("/api/v1/namespaces", {"metadata": {"name": "a"}})
+        await driven.until_idle()
+        assert driven.backend.store.get("serviceaccounts", ("a", "default")) is not None
+
+    drive(Clock(), steps, bugs=["QuotaController nodes"])
+    assert {each.getMessage() for each in caplog.records} == {"controller QuotaController nodes"}
 
 
 def test_maintenance_continues_after_an_exception(

@@ -75,7 +75,10 @@ class ControllerSet:
     def follow(self, write: Write, now_ns: int) -> None:
         """Pass a write to the controllers that receive every write."""
         for controller in self.of_documents:
-            controller.follow(write, now_ns)
+            try:
+                controller.follow(write, now_ns)
+            except Exception as problem:
+                self.manager.report(f"{type(controller).__name__} {write.table}", problem)
 
 
 def make_controllers(
