@@ -108,3 +108,37 @@ def test_an_applied_configuration_is_parsed_once(client: Client, monkeypatch: py
     path = f"{MAP}?fieldManager=me&force=true&fieldValidation=Strict"
     assert client.patch(path, body, APPLY).status == 200
     assert len(parsed) == 1
+
+
+def test_applying_a_new_order_of_items_counts_as_a_change_of_the_manager() -> None:
+    client = Client()
+    place = "/api/v1/namespaces/default/serviceaccounts/a"
+    account: Document = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}}
+    assert client.post(place.rpartition("/")[0], {**account, "secrets": [{"name": "x"}, {"name": "y"}]}).status == 201
+
+    for secrets in ([{"name": "y"}, {"name": "x"}], [{"name": "x"}, {"name": "y"}]):
+        answer = client.patch(f"{place}?fieldManager=m", {**account, "secrets": secrets}, APPLY)
+        assert answer.at("secrets") == secrets
+        assert "time" in answer.at("metadata.managedFields")[0]  # type: ignore[index]
+
+
+def test_an_error_shows_owner_references_in_the_order_of_their_fields() -> None:
+    client = Client()
+    owners: list[Document] = [
+        {"uid": name, "blockOwnerDeletion": True, "controller": True, "name": name, "kind": "Pod", "apiVersion": "v1"}
+        for name in ("a", "b")
+    ]
+    answer = client.post(MAP.rpartition("/")[0], {"metadata": {"name": "b", "ownerReferences": owners}})
+    want = '{"apiVersion":"v1","kind":"Pod","name":"a","uid":"a","controller":true,"blockOwnerDeletion":true},'
+    assert want in str(answer.at("message"))
+
+
+def test_the_difference_of_a_refused_pod_shows_no_empty_list_of_init_containers() -> None:
+    client = Client()
+    pod: Document = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [CONTAINER]}}
+    assert client.post("/api/v1/namespaces/default/pods", pod).status == 201
+    answer = client.patch(
+        "/api/v1/namespaces/default/pods/p", {"spec": {"initContainers": [], "hostname": "h"}}, STRATEGIC
+    )
+    assert answer.status == 422
+    assert "InitContainers" not in str(answer.at("message"))

@@ -38,7 +38,7 @@ _OLD_UPDATES = "ancient-changes"
 BEFORE_FIRST_APPLY = "before-first-apply"
 """The manager of everything in an object that is applied for the first time and has no managers yet."""
 
-_HEAD = {"f:apiVersion", "f:kind"}
+_HEAD = ("apiVersion", "kind")
 """Fields of a configuration that stored objects lack, so they do not count as a change."""
 _NEVER_OWNED: Node = {
     "f:apiVersion": {},
@@ -305,6 +305,10 @@ def bare(document: Document) -> Document:
     return document
 
 
+def _without_head(document: Document) -> Document:
+    return {name: item for name, item in document.items() if name not in _HEAD}
+
+
 def _filtered(found: Comparison, reset_fields: Node) -> Comparison:
     if not reset_fields:
         return found
@@ -453,8 +457,7 @@ def apply(
             last_version=last.api_version,
             version=request.api_version,
         )
-    unfiltered = compare(kind, live, merged)
-    found = _filtered(unfiltered, request.reset_fields)
+    found = _filtered(compare(kind, live, merged), request.reset_fields)
     changes = _Changes(request, live, merged, found)
     if not force:
         _raise_conflicts(managers, changes, who)
@@ -462,9 +465,8 @@ def apply(
     owned = left[who]
     fields = difference(owned.fields, _NEVER_OWNED)
     if fields:
-        # Fields that the endpoint ignores count here, although no manager owns them.
-        took = union(unfiltered.added, unfiltered.modified)
-        changed = bool(took.keys() - _HEAD or unfiltered.removed)
+        # Fields that the endpoint ignores count here, although no manager owns them, and so does a new order of items.
+        changed = _without_head(merged) != _without_head(live)
         left[who] = replace(owned, fields=fields, time=request.time if changed else owned.time)
     else:
         del left[who]

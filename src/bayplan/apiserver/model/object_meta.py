@@ -158,6 +158,9 @@ def check_annotations(annotations: Document, field: str) -> list[Cause]:
     return causes
 
 
+_OWNER_FIELDS = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
+
+
 def _check_owners(owners: list[Document], field: str) -> list[Cause]:
     if not owners:
         return []
@@ -176,13 +179,20 @@ def _check_owners(owners: list[Document], field: str) -> list[Cause]:
             causes.append(invalid_value(f"{field}.apiVersion", quote(version), "version must not be empty"))
         causes += [cause for name, cause in missing.items() if not owner.get(name)]
         if (version, owner.get("kind")) == ("v1", "Event"):
-            causes.append(invalid_value(field, shown(owner), "/v1, Kind=Event is disallowed from being an owner"))
+            causes.append(
+                invalid_value(field, shown(_in_order(owner)), "/v1, Kind=Event is disallowed from being an owner")
+            )
     if len(controllers) > 1:
         first, second = (f"{each.get('kind')}/{each.get('name')}" for each in controllers[:2])
         text = "Only one reference can have Controller set to true. "
         text += f'Found "true" in references for {first} and {second}'
-        causes.append(invalid_value(field, json.dumps(owners, separators=(",", ":")), text))
+        causes.append(invalid_value(field, shown([_in_order(each) for each in owners]), text))
     return causes
+
+
+def _in_order(owner: Document) -> Document:
+    """Return an owner reference with its fields in the order in which Go encodes them."""
+    return {name: owner[name] for name in _OWNER_FIELDS if name in owner}
 
 
 def _check_finalizers(metadata: Document, field: str) -> list[Cause]:

@@ -188,9 +188,11 @@ def _update(new: Document, old: Document, out: Causes) -> None:
                 _with_image(each, was.get("image") or "")
                 for each, was in zip(parts(spec, name), parts(before, name), strict=True)
             ]
-    for name in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):
+    restored = ("activeDeadlineSeconds", "schedulingGates", "tolerations")
+    for name in restored:
         _restore(changed, before, name)
-        if isinstance(changed, Emptied):
+    if isinstance(changed, Emptied):
+        for name in (*restored, "initContainers"):
             changed.empties.pop(name, None)
     grace = before.get("terminationGracePeriodSeconds")
     if isinstance(grace, int) and grace < 0 and changed.get("terminationGracePeriodSeconds") == 1:
