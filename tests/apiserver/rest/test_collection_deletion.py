@@ -92,3 +92,24 @@ def test_the_warning_of_a_deletion_is_sent_with_its_error() -> None:
     answer = client.delete(jobs, {"preconditions": {"uid": "other"}})
     assert answer.status == 409
     assert any("child pods are preserved by default" in value for name, value in answer.headers if name == "warning")
+
+
+def test_a_refused_list_keeps_the_warning_about_preserved_pods() -> None:
+    answer = Client().delete("/apis/batch/v1/namespaces/default/jobs?continue=abc")
+    assert answer.status == 400
+    assert any("child pods are preserved" in text for name, text in answer.headers if name.lower() == "warning")
+
+
+@pytest.mark.parametrize("policy", ["", "Wrong"])
+def test_a_wrong_policy_beside_orphan_dependents_is_reported_twice(policy: str) -> None:
+    answer = Client().delete(MAPS, {"propagationPolicy": policy, "orphanDependents": True})
+    causes = answer.at("details.causes")
+    assert isinstance(causes, list)
+    assert [each["reason"] for each in causes] == ["FieldValueInvalid", "FieldValueNotSupported"]
+
+
+def test_a_limit_makes_no_revision_exact_in_a_list_by_name() -> None:
+    client = client_with_maps()
+    first = client.get(f"{MAPS}/a").at("metadata.resourceVersion")
+    assert names(client.get(f"{MAPS}?limit=1&resourceVersion={first}&fieldSelector=metadata.name=b")) == ["b"]
+    assert names(client.get(f"{MAPS}?limit=5&resourceVersion={first}&labelSelector=!x")) == ["a"]

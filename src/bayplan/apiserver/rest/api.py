@@ -417,26 +417,26 @@ class Api:
 
     def _delete_collection(self, info: RequestInfo, request: Request, form: Form) -> Response:
         options = list_options(request.query, watch=False)
-        if options.resource_version and not options.match:
+        chosen = selection(info, options)  # Upstream checks the selectors before it reads the body.
+        if options.resource_version and not options.match and not chosen.is_single(info.resource):
             # Upstream lists in pages, and the revision of a page is exact.
             options = replace(options, match=EXACT)
-        chosen = selection(info, options)  # Upstream checks the selectors before it reads the body.
         deletion = delete_options(request)
-        listing.check_revision(request.query)
-        if listing.is_ahead(self.backend, options):
-            raise listing.too_large(options.resource_version or 0, self.backend.store.revision)
-        page = listing.list_items(self.backend, info, options, chosen)
-        if is_converted(info.resource):
-            # A webhook may have to convert the objects. The request is repeated then, so nothing may be deleted yet.
-            for item in page.items:
-                self.backend.document(info.resource, item)
         warnings, refusal, body = delete_warnings(self.backend, info, deletion), None, b""
         try:
-            include = rendering.included(request.query, form)
-            body = rendering.render_page(self.backend, info, page, form, include)
-        except ApiError as problem:
-            refusal = problem
-        try:
+            listing.check_revision(request.query)
+            if listing.is_ahead(self.backend, options):
+                raise listing.too_large(options.resource_version or 0, self.backend.store.revision)
+            page = listing.list_items(self.backend, info, options, chosen)
+            if is_converted(info.resource):
+                # A webhook may have to convert the objects. The request is repeated then, so nothing may be deleted yet.
+                for item in page.items:
+                    self.backend.document(info.resource, item)
+            try:
+                include = rendering.included(request.query, form)
+                body = rendering.render_page(self.backend, info, page, form, include)
+            except ApiError as problem:
+                refusal = problem
             deleting.delete_collection(self.backend, info, page.items, deletion)
             if refusal is not None:
                 raise refusal  # As in upstream, a list that can't be sent is refused after the deletion.

@@ -174,7 +174,7 @@ def list_items(backend: Backend, info: RequestInfo, options: ListOptions, chosen
         if revision > backend.store.revision:
             raise too_large(revision, backend.store.revision)
     else:
-        revision = _revision(backend, options)
+        revision = _revision(backend, options, is_single=chosen.is_single(info.resource))
     try:
         found = backend.store.between(info.resource.table, namespace, start=start, at=revision)
     except Compacted as problem:
@@ -182,12 +182,15 @@ def list_items(backend: Backend, info: RequestInfo, options: ListOptions, chosen
     return _page(info, chosen, namespace, found, revision, options)
 
 
-def _revision(backend: Backend, options: ListOptions) -> int:
-    """Return the revision to list: the requested revision if it must be exact, else the latest revision."""
+def _revision(backend: Backend, options: ListOptions, *, is_single: bool) -> int:
+    """Return the revision to list: the requested revision if it must be exact, else the latest revision.
+
+    A limit makes the revision exact, except in a list that can contain only a single object, which upstream reads by name.
+    """
     wanted, current = options.resource_version, backend.store.revision
     if not wanted or wanted > current:
         return current
-    exact = options.match == EXACT or (options.match != NOT_OLDER_THAN and options.limit > 0)
+    exact = options.match == EXACT or (options.match != NOT_OLDER_THAN and options.limit > 0 and not is_single)
     return wanted if exact else current
 
 

@@ -259,10 +259,10 @@ def check_delete_options(document: Document) -> DeleteOptions:
     sent = document.get("propagationPolicy")
     propagation = str(sent or "")
     orphan = document.get("orphanDependents")
-    if orphan is not None and propagation:
+    if orphan is not None and sent is not None:
         text = "orphanDependents and deletionPropagation cannot be both set"
         causes.append(Cause("FieldValueInvalid", f'Invalid value: "{propagation}": {text}', "propagationPolicy"))
-    elif sent is not None and propagation not in ("Foreground", "Background", "Orphan"):
+    if sent is not None and propagation not in ("Foreground", "Background", "Orphan"):
         listed = ("Foreground", "Background", "Orphan", "nil")
         causes.append(not_supported("propagationPolicy", quote(propagation), listed))
     dry_run = document.get("dryRun")

@@ -39,6 +39,10 @@ class Selection(msgspec.Struct, frozen=True):
         """Whether all items of the namespace, or all items if it is empty, are selected."""
         return not self.labels and not self.fields and not self.name
 
+    def is_single(self, resource: Resource) -> bool:
+        """Return whether at most one object of a resource can be selected, because its name and namespace are given."""
+        return bool(self.name) and bool(self.namespace or not resource.namespaced)
+
     @property
     def aspect(self) -> Aspect | None:
         """The value that all selected items share and that excludes most others; None if everything is selected."""
