@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.objects.pod_amounts import PodAmounts
 from bayplan.objects.quantity import Quantity
-from tests.apiserver.client import Client
+from tests.apiserver.client import MERGE, PODS, Client, Document, pod
 
 _AGGREGATE = "must be greater than or equal to aggregate container requests of"
 
@@ -94,3 +94,17 @@ def test_requests_of_a_pod_without_limits_have_no_defaults() -> None:
     answer = Client().call("POST", "/api/v1/namespaces/default/pods", {"metadata": {"name": "p"}, "spec": spec})
 
     assert answer.at("spec.resources") == {"requests": {"cpu": "1"}}
+
+
+@pytest.mark.parametrize(
+    ("allocated", "want"),
+    [([], 200), ([{"name": "cpu", "resources": []}], 422)],
+    ids=["an empty list is no list", "a list is refused"],
+)
+def test_statuses_of_ephemeral_containers_have_no_allocated_resources(allocated: list[Document], want: int) -> None:
+    client = Client()
+    assert client.post(PODS, pod("p")).status == 201
+    status: Document = {"name": "e", "allocatedResourcesStatus": allocated}
+    answer = client.patch(f"{PODS}/p/status", {"status": {"ephemeralContainerStatuses": [status]}}, MERGE)
+    assert answer.status == want
+    assert want == 200 or "must not be specified in container status" in str(answer.at("message"))

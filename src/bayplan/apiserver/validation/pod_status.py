@@ -225,8 +225,8 @@ def _allocated(status: Document, spec: Document, statuses: str, containers: str,
     for index, container in enumerate(parts(status, statuses)):
         path = f"status.{statuses}[{index}].allocatedResourcesStatus"
         if containers == "ephemeralContainers":
-            if container.get("allocatedResourcesStatus") is not None:
-                out.append(forbidden_value(path, "cannot be set for a container status"))
+            if container.get("allocatedResourcesStatus"):
+                out.append(forbidden_value(path, "must not be specified in container status"))
             continue
         for number, allocated in enumerate(parts(container, "allocatedResourcesStatus")):
             here, owner = f"{path}[{number}]", known.get(container.get("name"))
