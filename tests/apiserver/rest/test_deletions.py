@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bayplan.base.plain_data import Document
-from tests.apiserver.client import PODS, Client, pod
+from tests.apiserver.client import MERGE, PODS, Client, pod
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 EVENTS = "/api/v1/namespaces/default/events"
@@ -109,3 +109,34 @@ def test_evictions_of_unhealthy_pods_with_preconditions(options: Document, statu
     answer = client.post(f"{PODS}/p/eviction", eviction(**options))
     assert answer.status == status
     assert message in str(answer.at("message") or "")
+
+
+def _emptied_namespace(client: Client, *finalizers: str) -> str:
+    """Create a namespace whose spec has no finalizers, and return its path."""
+    place = "/api/v1/namespaces/n"
+    client.post("/api/v1/namespaces", {"metadata": {"name": "n", "finalizers": list(finalizers)}})
+    emptied: Document = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": "n", "finalizers": [*finalizers]},
+    }
+    assert client.put(f"{place}/finalize", emptied).status == 200
+    return place
+
+
+def test_a_second_deletion_of_a_namespace_without_finalizers_in_its_spec_sets_a_grace_period() -> None:
+    client = Client()
+    place = _emptied_namespace(client, "example.com/f")
+    assert client.delete(place).at("metadata.deletionGracePeriodSeconds") is None
+    answer = client.delete(place, {"propagationPolicy": "Orphan"})
+    assert answer.at("metadata.deletionGracePeriodSeconds") == 0
+    assert answer.at("metadata.finalizers") == ["example.com/f", "orphan"]
+
+
+def test_a_patch_without_changes_removes_a_terminating_namespace_without_finalizers() -> None:
+    client = Client()
+    place = _emptied_namespace(client)
+    assert client.delete(place).at("status.phase") == "Terminating"
+    assert client.get(place).status == 200
+    assert client.patch(place, {}, MERGE).status == 200
+    assert client.get(place).status == 404

@@ -71,9 +71,12 @@ def delete(
     old = backend.document(resource, item)
     check_preconditions(resource, info, old, options)
     if resource.table == "namespaces":
-        if not admitted:
-            _call_hooks(backend, info, old, options, in_collection=in_collection)
-        return _delete_namespace(backend, info, old, options)
+        if not part(old, "metadata").get("deletionTimestamp"):
+            if not admitted:
+                _call_hooks(backend, info, old, options, in_collection=in_collection)
+            return _terminate_namespace(backend, info, old, options)
+        if texts(part(old, "spec"), "finalizers"):
+            return Deleted(old, False)
     if resource.table == DEFINITIONS and not part(old, "metadata").get("deletionTimestamp"):
         _call_hooks(backend, info, old, options, in_collection=in_collection)
         return _delete_definition(backend, info, old, options)
@@ -215,30 +218,24 @@ def _finalizers(found: list[str], options: DeleteOptions, strategy: Strategy) ->
     return found if set(wanted) == set(found) else wanted
 
 
-def _delete_namespace(backend: Backend, info: RequestInfo, old: Document, options: DeleteOptions) -> Deleted:
-    """Mark a namespace as Terminating, or remove it if it is already marked and has no finalizers left."""
+def _terminate_namespace(backend: Backend, info: RequestInfo, old: Document, options: DeleteOptions) -> Deleted:
+    """Mark a namespace as Terminating."""
     resource = info.resource
     new = _copy(old)
     metadata = part(new, "metadata")
-    if not metadata.get("deletionTimestamp"):
-        metadata["deletionTimestamp"] = backend.now()
-        new["status"] = {**part(old, "status"), "phase": "Terminating"}
-        # For namespaces, unlike other kinds, the older option orphanDependents=false means the policy Foreground.
-        foreground = options.orphan is False
-        chosen = replace(options, propagation="Foreground") if foreground else options
-        finalizers = _finalizers(texts(metadata, "finalizers"), chosen, backend.strategy(resource))
-        if finalizers:
-            metadata["finalizers"] = finalizers
-        else:
-            metadata.pop("finalizers", None)
-        if not options.dry_run:
-            backend.put(resource, new)
-        return Deleted(new, False)
-    if not texts(part(old, "spec"), "finalizers") and not texts(metadata, "finalizers"):
-        if not options.dry_run:
-            backend.remove(resource, new)
-        return Deleted(new, True)
-    return Deleted(old, False)
+    metadata["deletionTimestamp"] = backend.now()
+    new["status"] = {**part(old, "status"), "phase": "Terminating"}
+    # For namespaces, unlike other kinds, the older option orphanDependents=false means the policy Foreground.
+    foreground = options.orphan is False
+    chosen = replace(options, propagation="Foreground") if foreground else options
+    finalizers = _finalizers(texts(metadata, "finalizers"), chosen, backend.strategy(resource))
+    if finalizers:
+        metadata["finalizers"] = finalizers
+    else:
+        metadata.pop("finalizers", None)
+    if not options.dry_run:
+        backend.put(resource, new)
+    return Deleted(new, False)
 
 
 def _delete_definition(backend: Backend, info: RequestInfo, old: Document, options: DeleteOptions) -> Deleted:

@@ -20,7 +20,7 @@ def _timeless(document: Document) -> Document:
 
 
 def deletes_now(table: str, new: Document, old: Document) -> bool:
-    """Return whether a change removes the last finalizer of a terminating object without a grace period."""
+    """Return whether a write leaves a terminating object without finalizers and grace period, even if it changes nothing."""
     metadata, before = part(new, "metadata"), part(old, "metadata")
     if texts(metadata, "finalizers") or not before.get("deletionTimestamp"):
         return False

@@ -439,12 +439,13 @@ def change(
 def _store_change(
     backend: Backend, resource: Resource, old: Document, new: Document, options: WriteOptions, warnings: list[str]
 ) -> Written:
-    if is_same(new, old) and not backend.is_outdated(resource, old):
+    deletes = deletes_now(resource.table, new, old)
+    if not deletes and is_same(new, old) and not backend.is_outdated(resource, old):
         return Written(old, None, False, warnings)
     if options.dry_run:
         copy_part(part(new, "metadata"), part(old, "metadata"), "resourceVersion")
         return Written(through_storage(resource, new), None, False, warnings)
-    if deletes_now(resource.table, new, old):
+    if deletes:
         # The response to a write that removes the last finalizer shows the new object with the old version. The store
         # removes the previous state, so no event shows this change.
         version = part(old, "metadata")["resourceVersion"]
