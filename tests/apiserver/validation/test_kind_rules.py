@@ -191,3 +191,14 @@ def test_restart_rules_of_init_containers_without_a_policy_are_not_checked() -> 
     found = Client().post("/api/v1/namespaces/default/pods", pod)
 
     assert _fields(found) == ["spec.initContainers[0].restartPolicy"]
+
+
+def test_a_service_that_its_status_created_gets_no_address_later() -> None:
+    client = Client()
+    place = "/api/v1/namespaces/default/services/s"
+    spec: Document = {"ports": [{"port": 80}]}
+    assert client.put(f"{place}/status", {"metadata": {"name": "s"}, "spec": spec}).status == 201
+    answer = client.patch(place, {"metadata": {"labels": {"a": "b"}}}, MERGE)
+    assert answer.at("spec.ipFamilyPolicy") == "SingleStack"
+    assert answer.at("spec.clusterIP") is None
+    assert answer.at("spec.clusterIPs") is None

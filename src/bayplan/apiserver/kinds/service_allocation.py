@@ -138,7 +138,7 @@ def _set_families(spec: Document, old: Document) -> list[Cause]:
     policy, addresses = spec["ipFamilyPolicy"], texts(spec, "clusterIPs")
     if old and policy == "SingleStack":
         for name in ("clusterIPs", "ipFamilies"):
-            if spec.get(name) == old.get(name):
+            if spec.get(name) and spec.get(name) == old.get(name):
                 spec[name] = texts(spec, name)[:1]
     families = spec["ipFamilies"] = list(texts(spec, "ipFamilies"))
     causes = []
@@ -179,7 +179,7 @@ def _allocate_address(context: Context, spec: Document, old: Document, name: str
     if addresses and addresses[0] == "None":
         return []
     wanted = addresses[0] if addresses else ""
-    if wanted and (context.imported or (old and old.get("type") != "ExternalName")):
+    if (old and old.get("type") != "ExternalName") or (wanted and context.imported):
         return []
     if not wanted:
         free = str(SERVICE_NETWORK[0]) if context.dry_run else context.cluster.allocate_address()
