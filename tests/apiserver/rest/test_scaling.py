@@ -110,3 +110,33 @@ def test_only_a_patch_with_another_uid_names_the_subresource(client: Client) -> 
     assert update.at("details.kind") == "deployments"
     assert "StorageError: invalid object, Code: 4" in str(update.at("message"))
     assert client.patch(SCALE, {"metadata": {"uid": "x"}}, MERGE).at("details.kind") == "deployments/scale"
+
+
+def _scale(replicas: object, **metadata: object) -> Document:
+    head: Document = {"apiVersion": "autoscaling/v1", "kind": "Scale"}
+    return {**head, "metadata": {"name": "d", **metadata}, "spec": {"replicas": replicas}}
+
+
+@pytest.mark.parametrize(
+    "applied",
+    [
+        pytest.param(_scale(5, name="e"), id="another name"),
+        pytest.param(_scale(5, uid="x"), id="another uid"),
+        pytest.param(_scale(-1), id="an invalid number"),
+        pytest.param(_scale(None), id="null"),
+    ],
+)
+def test_a_conflict_about_replicas_is_found_before_other_mistakes(client: Client, applied: Document) -> None:
+    answer = client.patch(f"{SCALE}?fieldManager=me", applied, APPLY)
+    assert (answer.status, answer.at("details.causes.0.reason")) == (409, "FieldManagerConflict")
+
+
+@pytest.mark.parametrize(("applied", "want"), [(None, 200), (2**32, 200), (2**31, 422)])
+def test_applied_replicas_may_be_null_and_are_converted_to_32_bits(client: Client, applied: object, want: int) -> None:
+    answer = client.patch(f"{SCALE}?fieldManager=me&force=true", _scale(applied), APPLY)
+    assert answer.status == want
+    assert client.get(f"{PATH}/d").at("spec.replicas") == (0 if want == 200 else 2)
+
+
+def test_an_update_of_a_scale_with_another_uid_is_refused_before_its_replicas_are_checked(client: Client) -> None:
+    assert client.put(SCALE, _scale(-1, uid="x")).status == 409

@@ -251,6 +251,10 @@ def _checked(info: RequestInfo, wanted: Document, old: Document) -> int:
     resource, metadata = info.resource, part(wanted, "metadata")
     check_place(info, metadata)
     wanted["metadata"] = metadata
+    uid, found = metadata.get("uid"), part(old, "metadata").get("uid")
+    if uid and uid != found and info.verb == "update":
+        text = storage_error(resource, info, str(uid), str(found))
+        raise conflict(resource.name, resource.group, info.name, text)
     causes = check_metadata(metadata, resource.namespaced, "subdomain", standard=True)
     replicas = part(wanted, "spec").get("replicas")
     replicas = replicas if isinstance(replicas, int) else 0
@@ -259,13 +263,9 @@ def _checked(info: RequestInfo, wanted: Document, old: Document) -> int:
         causes.append(Cause("FieldValueInvalid", text, "spec.replicas"))
     if causes:
         raise invalid("Scale", "autoscaling", info.name, causes)
-    uid, found = metadata.get("uid"), part(old, "metadata").get("uid")
     if uid and uid != found:
-        if info.verb == "update":
-            text, name = storage_error(resource, info, str(uid), str(found)), resource.name
-        else:
-            text = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
-            name = resource.name if resource.custom is not None else f"{resource.name}/scale"
+        text = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
+        name = resource.name if resource.custom is not None else f"{resource.name}/scale"
         raise conflict(name, resource.group, info.name, text)
     writing.check_version(resource, info, wanted, old, required=False)
     return replicas
@@ -302,17 +302,17 @@ def _apply(
         owners = [managed.Manager(managed.BEFORE_FIRST_APPLY, managed.UPDATE, owner.api_version, "scale")]
     others = [each for each in owners if each != who]
     wanted: Document = {**before, "metadata": {**part(before, "metadata"), **part(sent, "metadata")}}
-    sets = part(sent, "spec").get("replicas") is not None
+    sets, given = "replicas" in part(sent, "spec"), part(sent, "spec").get("replicas")
+    # The current Scale omits zero replicas, so a configuration that contains them adds the field.
+    if others and not options.force and sets and (given != current or not current):
+        found = [replace(each, api_version=_VERSION) for each in others]
+        raise conflicting(managed.ApplyConflict([(each, ".spec.replicas") for each in found]))
     if sets:
-        wanted["spec"] = part(sent, "spec")
+        wanted["spec"] = {"replicas": _int32(given)} if isinstance(given, int) else {}
     elif not others:
         wanted["spec"] = {}
     replicas = _admitted(backend, info, request, options, _checked(info, wanted, old), before)
-    # The current Scale omits zero replicas, so a configuration that contains them adds the field.
     is_same = replicas == current and not (sets and replicas == 0)
-    if others and not options.force and not is_same:
-        found = [replace(each, api_version=_VERSION) for each in others]
-        raise conflicting(managed.ApplyConflict([(each, ".spec.replicas") for each in found]))
     if resource.custom is not None and replicas != current:
         raise _unconverted("failed to convert new object", part(sent, "metadata"))
     new = _changed(paths, old, replicas)
@@ -321,6 +321,11 @@ def _apply(
     left = [*(others if is_same else ()), *([who] if stays else ())]
     managers = _split(managers, field, left, owner)
     return _store(backend, info, request, old, new, managers | unscaled, options)
+
+
+def _int32(number: int) -> int:
+    """Return a number as Go converts it to 32 bits."""
+    return (number + 2**31) % 2**32 - 2**31
 
 
 def _unconverted(what: str, metadata: Document) -> ApiError:
