@@ -202,3 +202,10 @@ def test_a_service_that_its_status_created_gets_no_address_later() -> None:
     assert answer.at("spec.ipFamilyPolicy") == "SingleStack"
     assert answer.at("spec.clusterIP") is None
     assert answer.at("spec.clusterIPs") is None
+
+
+@pytest.mark.parametrize("resource", ["hugepages-2Mi", "requests.hugepages-1Gi", "requests.storage"])
+def test_a_scope_of_pods_fits_no_quota_of_huge_pages_or_storage(resource: str) -> None:
+    quota: Document = {"metadata": {"name": "q"}, "spec": {"hard": {resource: "1"}, "scopes": ["NotTerminating"]}}
+    answer = Client().post("/api/v1/namespaces/default/resourcequotas", quota)
+    assert _fields(answer) == ["spec.scopes"]

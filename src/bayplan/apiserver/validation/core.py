@@ -36,9 +36,9 @@ from bayplan.apiserver.validation.formats import (
 from bayplan.apiserver.validation.internal_json import shown_as
 from bayplan.apiserver.validation.nodes import NODE
 from bayplan.apiserver.validation.resources import (
-    STANDARD_QUOTA,
     allows_overcommit,
     container_resource_name,
+    is_standard_quota,
     quota_resource_name,
     resource_amount,
     resource_name,
@@ -230,7 +230,7 @@ def _conflicting(scopes: list[str]) -> int:
 
 def _scopes(document: Document, path: str, out: Causes) -> None:
     scopes, here = texts(document, "scopes"), f"{path}.scopes"
-    limits = [name for name in sorted(part(document, "hard")) if name in STANDARD_QUOTA]
+    limits = [name for name in sorted(part(document, "hard")) if is_standard_quota(name)]
     for scope in scopes:
         if scope not in _SCOPES:
             out.append(invalid_value(here, go_value(scopes), "unsupported scope"))
@@ -245,7 +245,7 @@ def _scope_selector(document: Document, path: str, out: Causes) -> None:
     if not isinstance(selector, dict):
         return
     here = f"{path}.scopeSelector.matchExpressions"
-    limits = [name for name in sorted(part(document, "hard")) if name in STANDARD_QUOTA]
+    limits = [name for name in sorted(part(document, "hard")) if is_standard_quota(name)]
     scopes: list[str] = []
     for expression in parts(selector, "matchExpressions"):
         scope, operator = str(expression.get("scopeName") or ""), str(expression.get("operator") or "")

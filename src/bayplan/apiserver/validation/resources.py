@@ -17,11 +17,11 @@ _COUNTS = (
     "pods", "services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps", "persistentvolumeclaims",
     "services.nodeports", "services.loadbalancers",
 )  # fmt: skip
-STANDARD_QUOTA = frozenset((
+_STANDARD_QUOTA = frozenset((
     *_COMPUTE, *_COUNTS, "requests.cpu", "requests.memory", "requests.storage", "requests.ephemeral-storage",
     "limits.cpu", "limits.memory", "limits.ephemeral-storage",
 ))  # fmt: skip
-_STANDARD = STANDARD_QUOTA | {"storage"}
+_STANDARD = _STANDARD_QUOTA | {"storage"}
 _INTEGERS = frozenset(_COUNTS)
 _HUGE_PAGES = "hugepages-"
 _REQUESTED_HUGE_PAGES = "requests.hugepages-"
@@ -90,12 +90,13 @@ def pod_resource_name(name: str, path: str, out: Causes) -> None:
 def quota_resource_name(name: str, path: str, out: Causes) -> None:
     """Check the name of a resource in a quota."""
     resource_name(name, path, out)
-    if "/" not in name and name not in STANDARD_QUOTA and not _is_quota_huge_page(name):
+    if "/" not in name and not is_standard_quota(name):
         out.append(invalid_value(path, quote(name), "must be a standard resource for quota"))
 
 
-def _is_quota_huge_page(name: str) -> bool:
-    return is_huge_page(name) or name.startswith(_REQUESTED_HUGE_PAGES)
+def is_standard_quota(name: str) -> bool:
+    """Return whether a quota can limit a resource of this name without a prefix such as ``example.com/``."""
+    return name in _STANDARD_QUOTA or is_huge_page(name) or name.startswith(_REQUESTED_HUGE_PAGES)
 
 
 def resource_amount(name: str, amount: str, path: str, out: Causes) -> None:
