@@ -106,3 +106,15 @@ def test_a_taken_name_with_a_prefix_for_generated_names_may_be_tried_again() -> 
     answer = client.post(PODS, {**pod("a"), "metadata": metadata})
     want = 'pods "a" already exists, the server was not able to generate a unique name for the object'
     assert (answer.status, answer.at("message"), answer.at("details.retryAfterSeconds")) == (409, want, 1)
+
+
+@pytest.mark.parametrize("command", [["sh"], []], ids=["a repeated spec", "a repeated spec with an empty list"])
+def test_policies_can_change_pods_whose_spec_was_sent_before(command: list[str]) -> None:
+    expression = {"expression": "Object{metadata: Object.metadata{labels: {'seen': 'yes'}}}"}
+    mutation = {"patchType": "ApplyConfiguration", "applyConfiguration": expression}
+    spec: Document = {"reinvocationPolicy": "IfNeeded", "failurePolicy": "Fail", "mutations": [mutation]}
+    client = client_with("MutatingAdmissionPolicy", spec, "pods")
+    for name in ("x", "y", "z"):
+        container: Document = {"name": "c", "image": "i", "command": command}
+        answer = client.post(PODS, {"metadata": {"name": name}, "spec": {"containers": [container]}})
+        assert (answer.status, answer.at("metadata.labels")) == (201, {"seen": "yes"})

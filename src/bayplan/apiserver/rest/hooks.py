@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 from bayplan.apiserver.admission.attributes import Attributes, GroupVersionKind
 from bayplan.apiserver.codec.decode_error import DecodeError
@@ -16,6 +17,7 @@ from bayplan.apiserver.rest.backend import Backend, ordered_metadata
 from bayplan.apiserver.rest.body_types import Target, target_of
 from bayplan.apiserver.rest.decoding import read_value
 from bayplan.apiserver.rest.messages import Request
+from bayplan.apiserver.schema.emptied import without_empties
 from bayplan.base.plain_data import Document, part
 
 
@@ -89,7 +91,7 @@ def reader(target: Target) -> Callable[[Document], Document]:
 
     def read(document: Document) -> Document:
         try:
-            return read_value(target, document, [], "Ignore")[0]
+            return read_value(target, cast("Document", without_empties(document)), [], "Ignore")[0]
         except DecodeError as problem:
             raise internal_error(str(problem)) from None
 

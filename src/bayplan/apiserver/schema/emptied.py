@@ -15,3 +15,12 @@ class Emptied(dict[str, object]):
     def __init__(self, document: Plain, empties: Plain) -> None:
         super().__init__(document)
         self.empties = empties
+
+
+def without_empties(value: object) -> object:
+    """Return a copy of a value in which structs are plain dictionaries, as they are read from JSON."""
+    if type(value) is dict or isinstance(value, Emptied):
+        return {name: without_empties(item) for name, item in value.items()}
+    if type(value) is list:
+        return [without_empties(item) for item in value]
+    return value
