@@ -118,3 +118,24 @@ def test_policies_can_change_pods_whose_spec_was_sent_before(command: list[str])
         container: Document = {"name": "c", "image": "i", "command": command}
         answer = client.post(PODS, {"metadata": {"name": name}, "spec": {"containers": [container]}})
         assert (answer.status, answer.at("metadata.labels")) == (201, {"seen": "yes"})
+
+
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [
+        pytest.param("Object.spec.containers{name: 'side', image: 'i'}", "", id="its own type"),
+        pytest.param(
+            "Object.spec.containers{resources: Object.spec.resources{}}",
+            'unexpected type name "Object.spec.resources", expected "Object.spec.containers.resources"',
+            id="another type below",
+        ),
+    ],
+)
+def test_a_value_of_a_json_patch_can_have_any_type_of_object(value: str, want: str) -> None:
+    expression = f"[JSONPatch{{op: 'add', path: '/spec/containers/-', value: {value}}}]"
+    mutation = {"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}
+    spec: Document = {"reinvocationPolicy": "Never", "failurePolicy": "Fail", "mutations": [mutation]}
+    answer = client_with("MutatingAdmissionPolicy", spec, "pods").post(PODS, pod("b"))
+    assert answer.status == (403 if want else 201)
+    assert want in str(answer.at("message"))
+    assert want or answer.at("spec.containers.1.name") == "side"

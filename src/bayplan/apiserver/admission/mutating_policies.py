@@ -237,14 +237,14 @@ def _operation(value: object) -> Document:
 
 
 def _check_type_names(value: object) -> None:
-    """Check that the type name of each object in a value matches the path of its field, such as ``Object.spec``.
+    """Check that the type name of each object in a value is that of the value itself and the path of its field.
 
     Raises:
         MutationProblem: a type name does not match.
     """
     if not isinstance(value, Message):
         return
-    problems = list(_type_problems(value, "Object"))
+    problems = list(_type_problems(value, value.type_name))
     if problems:
         raise MutationProblem("type mismatch: " + "\n".join(problems))
 
