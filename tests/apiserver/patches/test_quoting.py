@@ -23,6 +23,16 @@ OLD = {"metadata": {"annotations": {"a": "1"}}, "spec": {"replicas": 1}}
             id="a replacement is carried out",
         ),
         pytest.param({"spec": {"x": {"y": None, "z": 1}}}, {"spec": {"x": {"z": 1}}}, id="a new part has no nulls"),
+        pytest.param(
+            {"spec": {"x": {"y": [{"$patch": "delete"}, {"z": 1}], "w": {"$patch": "replace"}}}},
+            {"spec": {"x": {"y": [{"z": 1}]}}},
+            id="a new part has no directives",
+        ),
+        pytest.param(
+            {"metadata": {"annotations": {"$retainKeys": ["b"], "b": 1}}},
+            {"metadata": {"annotations": {"b": 1}}},
+            id="the keys to retain are carried out",
+        ),
         pytest.param({"spec": {"replicas": None}}, {"spec": {"replicas": None}}, id="a deleted field stays null"),
     ],
 )
