@@ -142,3 +142,10 @@ def test_the_difference_of_a_refused_pod_shows_no_empty_list_of_init_containers(
     )
     assert answer.status == 422
     assert "InitContainers" not in str(answer.at("message"))
+
+
+def test_a_json_patch_that_makes_a_list_of_the_object_is_refused_with_its_result(client: Client) -> None:
+    patch = [{"op": "replace", "path": "", "value": [1, 2]}, {"op": "remove", "path": "/0"}]
+    answer = client.patch(MAP, patch, JSON_PATCH)
+    assert (answer.status, answer.at("details.causes.0.field")) == (422, "patch")
+    assert 'Invalid value: "[2]": couldn\'t get version/kind; json parse error: ' in str(answer.at("message"))

@@ -36,11 +36,11 @@ _METADATA = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _SECRET = "io.k8s.api.core.v1.Secret"
 _POD = "io.k8s.api.core.v1.Pod"
 _SPECS = SpecCache()
-_KIND_STRUCT = (
+KIND_STRUCT = (
     r'into Go value of type struct { APIVersion string "json:\"apiVersion,omitempty\""; '
     r'Kind string "json:\"kind,omitempty\"" }'
 )
-_NO_KIND = "couldn't get version/kind; json parse error: "
+NO_KIND = "couldn't get version/kind; json parse error: "
 
 
 class Decoded(NamedTuple):
@@ -147,12 +147,12 @@ def _text_value(target: Target, request: Request, *, is_yaml: bool) -> tuple[Doc
             value = with_sorted_keys(value)
     except BodyError as problem:
         # Upstream converts YAML to JSON before it looks for the kind, so its message has no such prefix.
-        intro = "" if is_yaml else _NO_KIND
+        intro = "" if is_yaml else NO_KIND
         raise _unrecognized(target, f"{intro}{problem}", body) from problem
     if value is None:
         value = {}
     if not isinstance(value, dict):
-        raise _unrecognized(target, f"{_NO_KIND}json: cannot unmarshal {go_kind(value)} {_KIND_STRUCT}", body)
+        raise _unrecognized(target, f"{NO_KIND}json: cannot unmarshal {go_kind(value)} {KIND_STRUCT}", body)
     value = _version_parsed(target, _kinds_matched(target, value, body, is_yaml=is_yaml), body)
     if target.type_name:
         check_kind(target, value.get("apiVersion"), value.get("kind"))
@@ -224,7 +224,7 @@ def _kinds_matched(target: Target, value: Document, body: bytes, *, is_yaml: boo
                 continue
             if not isinstance(item, str):
                 text = f"json: cannot unmarshal {go_kind(item)} into Go struct field .{wanted} of type string"
-                raise _unrecognized(target, _NO_KIND + text, body)
+                raise _unrecognized(target, NO_KIND + text, body)
             if name != wanted:
                 found = {**found, wanted: item} if not is_yaml or found is value else found
     return found

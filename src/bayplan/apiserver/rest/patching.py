@@ -27,7 +27,7 @@ from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.applying import apply, read_wrapped
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.body_types import Target, kind_problem, of_version, target_of
-from bayplan.apiserver.rest.decoding import read_value
+from bayplan.apiserver.rest.decoding import KIND_STRUCT, NO_KIND, read_value
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import write_options
 from bayplan.apiserver.rest.patched_kinds import custom_kind_problem, type_problem, with_custom_kind
@@ -170,6 +170,8 @@ def _changed(whole: Document, body: bytes, media_type: str) -> tuple[Document, l
         if changes is None:
             raise bad_request("Invalid JSON Patch")
         value = merge_patch(whole, changes)
+    if isinstance(value, list):
+        raise _invalid_result(shown(value), f"{NO_KIND}json: cannot unmarshal array {KIND_STRUCT}")
     if not isinstance(value, dict):
         raise ApiError(422, _REJECTED, details={})
     # Upstream's patch library sorts the fields of an object, and error messages show them.
