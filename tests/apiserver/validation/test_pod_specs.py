@@ -108,3 +108,14 @@ def test_statuses_of_ephemeral_containers_have_no_allocated_resources(allocated:
     answer = client.patch(f"{PODS}/p/status", {"status": {"ephemeralContainerStatuses": [status]}}, MERGE)
     assert answer.status == want
     assert want == 200 or "must not be specified in container status" in str(answer.at("message"))
+
+
+def test_a_repeated_label_key_that_the_selector_has_is_reported_at_its_last_place() -> None:
+    term: Document = {"topologyKey": "z", "matchLabelKeys": ["k", "k"]}
+    term["labelSelector"] = {"matchExpressions": [{"key": "k", "operator": "Exists"}] * 2}
+    affinity: Document = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    answer = Client().post(PODS, pod("p", lambda new: new["spec"].update(affinity=affinity)))  # type: ignore[attr-defined]
+    causes = answer.at("details.causes")
+    assert isinstance(causes, list)
+    want = "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0][1]"
+    assert {each["field"] for each in causes} == {want}

@@ -49,7 +49,8 @@ def _label_keys(document: Document, path: str, out: Causes) -> None:
         for expression in parts(selector, "matchExpressions"):
             key = str(expression.get("key") or "")
             if key in match and key in known:
-                out.append(invalid_value(f"{path}[{match.index(key)}]", quote(key), f"{_IN_BOTH}labelSelector"))
+                last = len(match) - 1 - match[::-1].index(key)
+                out.append(invalid_value(f"{path}[{last}]", quote(key), f"{_IN_BOTH}labelSelector"))
             known.add(key)
     for index, key in enumerate(match):
         if key in mismatch:
