@@ -73,3 +73,27 @@ def test_a_watch_that_fails_ends_and_affects_neither_the_write_nor_other_watches
     monkeypatch.setattr(WatchFrames, "of_write", fail_once)
     asyncio.run(test())
     assert "RuntimeError: a bug" in caplog.text
+
+
+def test_bookmarks_before_the_timeout_report_only_revisions_since_the_watch_began_even_those_of_sent_events() -> None:
+    async def test() -> list[list[object]]:
+        client = Client()
+        since = client.store.revision
+        await client.api.handle(Request("POST", PODS, {}, {}, json.dumps(pod("a")).encode()))
+        tasks = []
+        for selector in ("", "&labelSelector=none"):
+            query = f"watch=1&allowWatchBookmarks=true&timeoutSeconds=3&resourceVersion={since}{selector}"
+            stream = await client.api.handle(Request("GET", PODS, parse_query(query)))
+            assert isinstance(stream, Stream)
+            tasks.append(asyncio.ensure_future(collect(stream)))
+        await asyncio.sleep(0.1)
+        await client.api.handle(Request("POST", PODS, {}, {}, json.dumps(pod("b")).encode()))
+        late = await client.api.handle(Request("GET", PODS, parse_query(query)))
+        assert isinstance(late, Stream)
+        return list(await asyncio.gather(*tasks, collect(late)))
+
+    sent, unselected, late = asyncio.run(test())
+    assert set(reported(sent)[2:]) == {("BOOKMARK", None)}
+    assert reported(sent)[:2] == [("ADDED", "a"), ("ADDED", "b")]
+    assert set(reported(unselected)) == {("BOOKMARK", None)}
+    assert reported(late) == []

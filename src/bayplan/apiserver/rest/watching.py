@@ -103,7 +103,7 @@ class Watch:
         self.cut_off: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._ended = False
         self._seen = 0
-        self._reported = 0
+        self._known = 0
         self._token = 0
 
     async def frames(self) -> AsyncIterator[bytes]:
@@ -135,7 +135,7 @@ class Watch:
                 item for item in store.between(self._resource.table, self._selection.namespace)
                 if self._selection.matches(item)
             ]  # fmt: skip
-            self._seen = self._reported = store.revision
+            self._seen = self._known = store.revision
             waiting = store.until_durable(self._seen)
             if waiting is not None:
                 # Wait until the items are durable: clients must not receive a write that a crash could still lose.
@@ -148,11 +148,11 @@ class Watch:
                 yield b"".join(self._frames.of_item(ADDED, item) for item in items[at : at + _SLICE])
                 await asyncio.sleep(0)
             if initial and options.bookmarks:
-                self._reported = self._seen
+                self._known = self._seen
                 yield self._frames.bookmark(self._seen, farewell=True)
             return
         since = since or store.revision
-        self._seen = self._reported = since
+        self._seen = since
         try:
             if self._resource.schema_revision > since:
                 # Upstream serves a changed definition from a new cache, which has no history.
@@ -163,7 +163,7 @@ class Watch:
         except Compacted as problem:
             self._ended = True
             yield self._error(problem)
-        self._seen = max(self._seen, min(since, store.revision))
+        self._known = self._seen = max(self._seen, min(since, store.revision))
 
     async def _follow(self, deadline: float) -> AsyncIterator[bytes]:
         """Yield events until the deadline, a gap in history, or a full buffer."""
@@ -181,7 +181,8 @@ class Watch:
                 next_bookmark = _next_bookmark(now, deadline)
                 # This watch has sent or filtered out every published write of the table, so a bookmark may report it.
                 seen = max(self._seen, self._store.table(self._resource.table).published)
-                if self._options.bookmarks and seen > self._reported:
+                # As in upstream, it also repeats the revision of the last event, but not one from before the watch began.
+                if self._options.bookmarks and seen > self._known:
                     yield self._frames.bookmark(seen, farewell=False)
             await self._wake_up.wait_until(min(deadline, next_bookmark))
 
@@ -223,7 +224,6 @@ class Watch:
             _log.exception("a watch of %s", self._resource.table)
             self._on_gap()
             return
-        self._reported = write.revision
         self._buffer.append(frame)
         self._buffered += len(frame)
         if self._buffered > MAX_BUFFERED_BYTES:
