@@ -397,3 +397,11 @@ def test_a_service_without_a_name_gets_no_address(client: Client, body: Document
     [cause] = cast("list[Document]", found.at("details.causes"))
     assert cause["field"] == "spec.clusterIPs"
     assert str(cause["message"]).endswith("is invalid: spec.parentRef.name: Required value")
+
+
+@pytest.mark.parametrize(("path", "want"), [("pods/p/binding", 409), ("bindings", 201)])
+def test_the_older_resource_of_bindings_ignores_their_uid(path: str, want: int) -> None:
+    client = Client()
+    assert client.post(PODS, pod("p")).status == 201
+    binding: Document = {"metadata": {"name": "p", "uid": "other"}, "target": {"name": "n"}}
+    assert client.post(f"/api/v1/namespaces/default/{path}", binding).status == want

@@ -61,7 +61,9 @@ def bind(backend: Backend, info: RequestInfo, request: Request) -> Document:
     metadata = part(binding, "metadata")
     writing.check_namespace(backend, info, info.name or str(metadata.get("name") or ""))
     check_namespace(info, metadata)
-    if info.subresource and metadata.get("name") != info.name:
+    if not info.subresource:
+        metadata.pop("uid", None)  # A create ignores the uid in its body, except in a subresource.
+    elif metadata.get("name") != info.name:
         raise bad_request("name in URL does not match name in Binding object")
     target = part(binding, "target")
     problems = []
