@@ -107,7 +107,10 @@ def test_protobuf_messages_decode_to_documents(type_name: str, message: bytes, w
     [
         pytest.param(b"\x0a\x05ab", "unexpected EOF", id="cut short"),
         pytest.param(b"\x22\x05ab", "unexpected EOF", id="an unknown field, cut short"),
-        pytest.param(b"\x0b", "proto: illegal wireType 3", id="a group"),
+        pytest.param(b"\x0b\x0c", "proto: wrong wireType", id="a group instead of a message"),
+        pytest.param(b"\x7b", "unexpected EOF", id="a group without an end"),
+        pytest.param(b"\x7b\x7f\x7c", "proto: illegal wireType 7", id="an unknown type in a group"),
+        pytest.param(b"\x7c", "proto: Pod: wiretype end group for non-group", id="the end of a group"),
         pytest.param(b"\xff" * 12, "unexpected EOF", id="a varint without an end"),
         pytest.param(b"\x20" + b"\xff" * 10 + b"\x01", "unexpected EOF", id="a varint of eleven bytes"),
         pytest.param(b"\x08\x01", "proto: wrong wireType", id="a number instead of a message"),
@@ -117,6 +120,10 @@ def test_invalid_protobuf_messages_are_refused(data: bytes, want: str) -> None:
     with pytest.raises(ProtobufError) as problem:
         decode_message("io.k8s.api.core.v1.Pod", data)
     assert str(problem.value) == want
+
+
+def test_unknown_groups_are_skipped() -> None:
+    assert decode_message("io.k8s.api.core.v1.Pod", b"\x7b\x08\x01\x7b\x12\x01a\x7c\x7c") == {}
 
 
 def test_a_body_without_the_envelope_prefix_is_refused() -> None:

@@ -76,7 +76,7 @@ def decode_message(type_name: str, data: bytes) -> Document:
 
 
 def _fields(data: bytes, message: str = "Unknown") -> Iterator[tuple[int, int | bytes]]:
-    """Yield each field's number and its value: an integer (varint) or bytes (other wire types).
+    """Yield each field's number and its value: an integer (varint), bytes (other wire types), or 0 for a group.
 
     Args:
         data: the encoded fields.
@@ -88,20 +88,47 @@ def _fields(data: bytes, message: str = "Unknown") -> Iterator[tuple[int, int | 
         wire = tag & 7
         if tag < 8:
             raise ProtobufError(f"proto: {message}: illegal tag 0 (wire type {wire})")
-        value: int | bytes
-        if wire == 0:
-            value, at = _varint(data, at)
-        elif wire == 2:
-            length, at = _varint(data, at)
-            value, at = data[at : at + length], at + length
-        elif wire in (1, 5):
-            size = 8 if wire == 1 else 4
-            value, at = data[at : at + size], at + size
-        else:
-            raise ProtobufError(f"proto: illegal wireType {wire}")
+        if wire == _GROUP_END:
+            raise ProtobufError(f"proto: {message}: wiretype end group for non-group")
+        value, at = (0, _after_group(data, at)) if wire == _GROUP else _value(data, at, wire)
         if at > end:
             raise ProtobufError("unexpected EOF")
         yield tag >> 3, value
+
+
+def _value(data: bytes, at: int, wire: int) -> tuple[int | bytes, int]:
+    """Return the value of a field, and the position after it, which is too large if the data is truncated."""
+    if wire == 0:
+        return _varint(data, at)
+    if wire == 2:
+        length, at = _varint(data, at)
+        return data[at : at + length], at + length
+    if wire in (1, 5):
+        size = 8 if wire == 1 else 4
+        return data[at : at + size], at + size
+    raise ProtobufError(f"proto: illegal wireType {wire}")
+
+
+def _after_group(data: bytes, at: int) -> int:
+    """Return the position after a group, an obsolete kind of message, which upstream's messages do not have.
+
+    Raises:
+        ProtobufError: the group does not end.
+    """
+    depth = 1
+    while depth:
+        if at >= len(data):
+            raise ProtobufError("unexpected EOF")
+        tag, at = _varint(data, at)
+        wire = tag & 7
+        if wire in (_GROUP, _GROUP_END):
+            depth += 1 if wire == _GROUP else -1
+        else:
+            _, at = _value(data, at, wire)
+    return at
+
+
+_GROUP, _GROUP_END = 3, 4
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
