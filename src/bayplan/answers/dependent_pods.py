@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from bayplan.answers.trial import Trial, helper_selectors
+from bayplan.objects.meta import LabelSelector
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import Selector, SelectorError, compile_label_selector
 
-_PLUGINS = frozenset(("InterPodAffinity", "PodTopologySpread"))
+HELPED_BY_PODS = frozenset(("InterPodAffinity", "PodTopologySpread"))
 """The plugins that may reject a pod until other pods have their nodes."""
 
 
@@ -39,22 +39,29 @@ class DependentPods:
             )
         return found
 
-    @staticmethod
-    def needs_others(trial: Trial, key: str) -> bool:
-        """Return whether the placement of another pod may help a pod that was just scheduled without success.
 
-        It does not, for example, if no node has enough free amounts.
-        """
-        queued = trial.scheduler.queue.get(key)
-        return queued is not None and not _PLUGINS.isdisjoint(queued.unschedulable_plugins)
+def is_helped(pod: Pod, placed: Iterable[Pod]) -> bool:
+    """Return whether the placement of any of these pods may help a pod, as in `DependentPods.helped_by`."""
+    selectors = _selectors(pod)
+    return bool(selectors) and any(each.matches(other.metadata.labels) for other in placed for each in selectors)
 
 
 def _selectors(pod: Pod) -> list[Selector]:
     """Return the selectors of the pods whose placement may help a pod. Selectors that can't be read match nothing."""
     selectors = []
-    for selector in helper_selectors(pod):
+    for selector in _helper_selectors(pod):
         try:
             selectors.append(compile_label_selector(selector))
         except SelectorError:
             continue
     return selectors
+
+
+def _helper_selectors(pod: Pod) -> list[LabelSelector | None]:
+    """Return the selectors of a pod's required affinity and hard spreading."""
+    affinity = pod.spec.affinity
+    near = affinity.pod_affinity if affinity is not None else None
+    terms = near.required_during_scheduling_ignored_during_execution if near is not None else ()
+    found = [term.label_selector for term in terms]
+    spread = pod.spec.topology_spread_constraints
+    return found + [each.label_selector for each in spread if each.when_unsatisfiable == "DoNotSchedule"]

@@ -356,7 +356,7 @@ class _Addition:
             else:
                 left[key] = None
                 failed.add(kind)
-                if self._dependents.needs_others(trial, key):
+                if trial.needs_others(key):
                     needing.add(kind)
                 self._give_up(trial, key)
         return [*left]

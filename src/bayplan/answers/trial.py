@@ -8,6 +8,7 @@ from itertools import chain
 
 import msgspec
 
+from bayplan.answers.dependent_pods import HELPED_BY_PODS, is_helped
 from bayplan.answers.displaced_pods import as_waiting, is_recreated
 from bayplan.answers.instant_host import Change, InstantHost
 from bayplan.base.durations import SECOND_NS
@@ -20,7 +21,7 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.noted_calls import noting_pod
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import Status
-from bayplan.objects.meta import KubernetesObject, LabelSelector
+from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.state.object_catalog import ObjectCatalog
 
@@ -328,17 +329,25 @@ class Trial(InstantHost):
 
         As bindings stay unfinished (see `InstantHost.undone`), no event retries them when another pod gets its node.
         """
-        before = -1
-        left = [pod for pod in pods if depends_on_pods(pod)] if len(pods) > 1 else []
-        while left and before < len(self.placed):
-            before = len(self.placed)
-            left = [pod for pod in left if not self.placed.get(pod.key)]
-            if len(left) == len(pods):
+        known = set[str]()
+        while len(pods) > 1:
+            placed = [pod for pod in pods if pod.key not in known and self.placed.get(pod.key)]
+            known.update(pod.key for pod in placed)
+            left = [pod for pod in pods if self.needs_others(pod.key) and is_helped(pod, placed)]
+            if not left:
                 return
             for pod in left:
                 self.remove_pod(pod.key)
                 self.put(pod)
             self.settle(preempts=preempts)
+
+    def needs_others(self, key: str) -> bool:
+        """Return whether the placement of another pod may help a pod that was just scheduled without success.
+
+        It does not, for example, if no node has enough free amounts.
+        """
+        queued = self.scheduler.queue.get(key)
+        return queued is not None and not HELPED_BY_PODS.isdisjoint(queued.unschedulable_plugins)
 
     def _change(self, changes: Iterable[Change]) -> list[Pod]:
         """Make changes. Return the pods that lose their nodes."""
@@ -435,18 +444,3 @@ class Trial(InstantHost):
             if not status.ok:
                 return status.by(plugin.name)
         return None
-
-
-def depends_on_pods(pod: Pod) -> bool:
-    """Return whether a pod may fit on a node only after other pods have got theirs."""
-    return bool(helper_selectors(pod))
-
-
-def helper_selectors(pod: Pod) -> list[LabelSelector | None]:
-    """Return the selectors of the pods whose placement may help a pod: of its required affinity and hard spreading."""
-    affinity = pod.spec.affinity
-    near = affinity.pod_affinity if affinity is not None else None
-    terms = near.required_during_scheduling_ignored_during_execution if near is not None else ()
-    found = [term.label_selector for term in terms]
-    spread = pod.spec.topology_spread_constraints
-    return found + [each.label_selector for each in spread if each.when_unsatisfiable == "DoNotSchedule"]

@@ -216,7 +216,7 @@ class _Search:
         self._shapes = shapes
         self._budgets = DisruptionBudgets(trial.catalog)
         self._ungating = ungating
-        self._preempted: frozenset[str] | None = None
+        self._waited: TrialResult | None = None
         self._steps: list[Step] = []
 
     def run(self) -> list[Suggestion]:
@@ -354,13 +354,17 @@ class _Search:
         """Return a suggestion if these steps get another pod placed, and no pod of equal or higher priority loses its node."""
         trial = self._trial
         pods = [edited(pod, steps) for pod in self._pods]
-        changes = changes_of(steps, trial)
-        result = trial.attempt(pods, changes, preempts=preempts)
+        result = trial.attempt(pods, changes_of(steps, trial), preempts=preempts)
         if result.count <= self._fit:
             return None
+        if not preempts and not result.fits:
+            steps, result = self._with_more_nodes(steps, result)
+            if not result.fits and self._may_preempt:
+                # kube-scheduler preempts for the pods that still wait.
+                return self._try_once(steps, preempts=True)
         if any(step.kind is StepKind.WAIT for step in steps):
-            self._preempted = frozenset(result.victims)
-        elif preempts and self._preempted is not None and self._preempted.issubset(result.victims):
+            self._waited = result
+        elif preempts and self._waited is not None and _gains_nothing(result, self._waited):
             # The scheduler preempts these pods without the steps, too.
             return None
         if back := _back(steps, result, trial):
@@ -377,21 +381,17 @@ class _Search:
         breaks = preempts and any(self._budgets.violated_by(gone))
         if breaks and not any(step.kind is StepKind.WAIT for step in steps):
             return None
-        more: list[Step] = []
-        grown = self._more_nodes(steps, result)
-        if grown is not None:
-            more, result = grown
-        found = self._suggestion([*steps, *more], pods, result, left)
+        found = self._suggestion(steps, pods, result, left)
         if breaks:
             # Preemption violates budgets if it finds no other way, which deserves a warning.
             found = replace(found, kind=StepKind.EVICT.value, text=f"{found.text}, and breaks a disruption budget")
         return found
 
-    def _more_nodes(self, steps: Sequence[Step], result: TrialResult) -> tuple[list[Step], TrialResult] | None:
-        """Return steps that add more nodes of the same shape, and their result; None if one node is enough, or more do not help."""
+    def _with_more_nodes(self, steps: Sequence[Step], result: TrialResult) -> tuple[Sequence[Step], TrialResult]:
+        """Return the steps and their result, with more nodes of the same shape if steps add a node, and more of them help."""
         step = next((each for each in steps if each.copies is not None), None)
-        if step is None or step.copies is None or result.fits:
-            return None
+        if step is None:
+            return steps, result
         wanted = min(-(-(len(self._pods) - self._fit) // (result.count - self._fit)), MAX_ADDED_NODES)
         more, found = self._with_copies(steps, step, wanted)
         used = {each.node for each in found.placed}
@@ -401,7 +401,7 @@ class _Search:
         if enough < wanted:
             fewer, same = self._with_copies(steps, step, enough)
             more, found = (fewer, same) if same.count >= found.count else (more, found)
-        return ([more], found) if found.count > result.count else None
+        return ([*steps, more], found) if found.count > result.count else (steps, result)
 
     def _with_copies(self, steps: Sequence[Step], step: Step, count: int) -> tuple[Step, TrialResult]:
         """Return the step that adds all but the first of some new nodes like that of a step, and the result of a trial with it."""
@@ -420,9 +420,10 @@ class _Search:
         making_room = map(trial.node_of, (*result.victims, *result.ended))
         nodes = [name for name in dict.fromkeys(making_room) if name] or [node]
         kinds = [StepKind.EVICT if step.kind is StepKind.MOVE and left else step.kind for step in steps]
+        waited = self._waited.victims if self._waited is not None else ()
         texts = [step_text(step, kind, result, left, nodes) for step, kind in zip(steps, kinds, strict=True)]
         risks = [step.risk or RISKS[kind] for step, kind in zip(steps, kinds, strict=True)]
-        if result.victims and not any(step.preempts for step in steps):
+        if not frozenset(waited).issuperset(result.victims) and not any(step.preempts for step in steps):
             kinds.append(StepKind.EVICT)
             risks.append(RISKS[StepKind.EVICT])
         if result.victims and StepKind.WAIT not in kinds:
@@ -448,6 +449,11 @@ class _Search:
             deleted=[key for step in steps for key in step.evicts],
             ended=list(result.ended),
         )
+
+
+def _gains_nothing(result: TrialResult, waited: TrialResult) -> bool:
+    """Return whether the scheduler preempts the same pods, and places as many, without any change."""
+    return result.count <= waited.count and frozenset(waited.victims).issubset(result.victims)
 
 
 def _back(steps: Sequence[Step], result: TrialResult, trial: Trial) -> frozenset[str]:
