@@ -30,7 +30,7 @@ from msgspec.structs import replace
 
 from bayplan.analysis.utilisation import stable
 from bayplan.analysis.waits import WAITING
-from bayplan.cluster.owned_pods import is_finished
+from bayplan.cluster.owned_pods import is_daemon_pod, is_finished
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.cycle_state import CycleState
 from bayplan.objects.pod import Pod, PodStatus
@@ -181,9 +181,9 @@ def shapes_of_pods(pods: Iterable[Pod]) -> list[PodShape]:
     shapes: dict[bytes, PodShape] = {}
     known: dict[tuple[str, str, str], PodShape] = {}
     for pod in pods:
-        owner = pod.metadata.controller()
-        if is_finished(pod) or (owner is not None and owner.kind == "DaemonSet"):
+        if is_finished(pod) or is_daemon_pod(pod):
             continue
+        owner = pod.metadata.controller()
         identity = (pod.metadata.namespace, owner.kind, owner.name) if owner is not None else None
         shape = known.get(identity) if identity is not None else None
         if shape is None:

@@ -17,7 +17,7 @@ from bayplan.answers.workloads import Found, Objects, find_workload, template_of
 from bayplan.base.errors import InputError
 from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.admission import PodAdmission
-from bayplan.cluster.owned_pods import is_active
+from bayplan.cluster.owned_pods import is_active, is_daemon_pod
 from bayplan.cluster.store import ObjectStore
 from bayplan.cluster.volume_controller import bound_claim, provisioned_volume
 from bayplan.controllers.daemon_nodes import pinned_spec
@@ -221,8 +221,7 @@ def replacement_of_victim(pod: Pod, objects: Lookup) -> list[KubernetesObject]:
     """
     if is_recreated_elsewhere(pod):
         return replacement(pod, objects)
-    owner = pod.metadata.controller()
-    if owner is None or owner.kind != "DaemonSet" or not is_active(pod):
+    if not is_daemon_pod(pod) or not is_active(pod):
         return []
     return replacement(replace(pod, spec=pinned_spec(pod.spec, pod.spec.node_name)), objects)
 
@@ -236,8 +235,7 @@ def check_has_replicas(found: Found) -> None:
     Raises:
         InputError: the workload is a DaemonSet.
     """
-    owners = [pod.metadata.controller() for pod in found.pods[:1]]
-    if found.kind == "DaemonSet" or any(owner is not None and owner.kind == "DaemonSet" for owner in owners):
+    if found.kind == "DaemonSet" or any(map(is_daemon_pod, found.pods[:1])):
         raise InputError(
             "workload",
             got=f"{found.label}, which has one pod on each of its nodes",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from bayplan.cluster.owned_pods import is_active
+from bayplan.cluster.owned_pods import is_active, is_daemon_pod
 from bayplan.objects.pod import Pod, PodStatus
 
 MIRROR = "kubernetes.io/config.mirror"
@@ -14,7 +14,8 @@ MIRROR = "kubernetes.io/config.mirror"
 def stays_on_node(pod: Pod) -> bool:
     """Return whether a pod always stays on its node: pods of DaemonSets are recreated there, and mirror pods can't be evicted."""
     owner = pod.metadata.controller()
-    return MIRROR in pod.metadata.annotations or (owner is not None and owner.kind in ("DaemonSet", "Node"))
+    is_static = MIRROR in pod.metadata.annotations or (owner is not None and owner.kind == "Node")
+    return is_static or is_daemon_pod(pod)
 
 
 def is_recreated_elsewhere(pod: Pod) -> bool:

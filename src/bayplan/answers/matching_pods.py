@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.workloads import workload_of
+from bayplan.cluster.owned_pods import is_daemon_pod
 from bayplan.objects.pod import Pod
 
 _INDEX = "batch.kubernetes.io/job-completion-index"
@@ -53,7 +54,7 @@ def _by_workload(pods: Iterable[Pod], cluster: QuestionCluster) -> dict[tuple[st
         owner = pod.metadata.controller()
         if owner is not None and owner.kind not in ("StatefulSet", "Node"):
             # A pod of a DaemonSet can't move to another node.
-            index = pod.spec.node_name if owner.kind == "DaemonSet" else pod.metadata.labels.get(_INDEX, "")
+            index = pod.spec.node_name if is_daemon_pod(pod) else pod.metadata.labels.get(_INDEX, "")
             workload = (pod.metadata.namespace, *workload_of(pod, cluster), index)
             found.setdefault(workload, []).append(pod)
     for replicas in found.values():
