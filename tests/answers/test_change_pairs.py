@@ -80,3 +80,23 @@ def test_every_pair_of_changes_has_the_effect_of_both(first: Change) -> None:
         assert nodes.keys() == want.places.keys(), text
         assert [key for key, allowed in want.nodes().items() if nodes[key] not in allowed] == [], text
         assert priorities == {key: want.priority[key] for key in nodes}, text
+
+
+def test_new_nodes_get_pods_of_a_daemon_set_whose_last_pod_has_ended() -> None:
+    cluster = cluster_of(*NODES, running("agent", "n1", owner="agent", kind="DaemonSet").obj())
+    changes = [parse_change("remove-nodes=n1"), parse_change("add-nodes=1:cpu=4,memory=8Gi")]
+    answer = what_if(cluster, changes)
+    assert [(row.pod, row.after) for row in answer.differences] == [
+        ("default/agent", ""),
+        ("default/agent-added-1", "added-1"),
+    ]
+    answer = what_if(cluster, [changes[0], parse_change("delete=daemonset/agent"), changes[1]])
+    assert [row.pod for row in answer.differences] == ["default/agent"]
+
+
+def test_a_changed_priority_keeps_the_order_of_nominated_pods() -> None:
+    pods = [make_pod(name).req(cpu="3").owner("ReplicaSet", "web").priority(0) for name in ("first", "second")]
+    cluster = cluster_of(node("n1"), node("n2", cpu="1"), pods[0].obj(), pods[1].nominated("n2").obj())
+    nodes: dict[str, str] = {}
+    what_if(cluster, [parse_change("priority=web:5")], after=lambda trial: nodes.update(trial.placed))
+    assert nodes == {"default/first": "n1"}

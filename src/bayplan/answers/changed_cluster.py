@@ -12,6 +12,7 @@ from bayplan.answers.displaced_pods import is_recreated_elsewhere
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.trial import Trial
 from bayplan.answers.workloads import Found, find_workload
+from bayplan.cluster.owned_pods import is_daemon_pod
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
@@ -57,6 +58,7 @@ class ChangedCluster:
         effect: the effect of the changes so far.
         waiting: the current versions of the waiting pods, by key.
         again: the current versions of the pods to schedule again, by key.
+        ended: the pods of existing DaemonSets that ended with their nodes, by key.
         now_ns: the time of the cluster.
     """
 
@@ -65,6 +67,7 @@ class ChangedCluster:
         self.effect = effect
         self.waiting = dict(cluster.waiting)
         self.again = {pod.key: pod for pod in again}
+        self.ended: dict[str, Pod] = {}
         self.now_ns = cluster.now_ns
         self._cluster = cluster
         self._removed: dict[str, Pod] = {}
@@ -127,7 +130,9 @@ class ChangedCluster:
 
     def update(self, pod: Pod) -> None:
         """Replace the current version of a pod that is not gone. It does not move."""
-        if pod.key in self.trial.scheduler.pods:
+        if pod.key in self.trial.nominated:
+            self.trial.update_nominated(pod)
+        elif pod.key in self.trial.scheduler.pods:
             # Clear the resource version, or the scheduler would ignore the update as a duplicate.
             self.trial.put(replace(pod, metadata=replace(pod.metadata, resource_version="")))
             return
@@ -164,6 +169,8 @@ class ChangedCluster:
         self.trial.remove_pod(pod.key)
         if not is_recreated_elsewhere(pod):
             self.remove(pod, why_gone)
+            if is_daemon_pod(pod):
+                self.ended[pod.key] = pod
             return
         self.effect.displaced[pod.key] = pod
         if pod.metadata.controller() is None:

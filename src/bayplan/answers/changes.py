@@ -247,7 +247,10 @@ def _add_nodes(change: Change, here: ChangedCluster) -> None:
         raise InputError("add-nodes", got=repr(f"{change.target}:{change.value}"), wanted="COUNT:SHAPE", hint=hint)
     count = _count("add-nodes", change.target)
     try:
-        shape, daemons = parse_shape(change.value, here.trial.state), daemon_models(here.trial.state)
+        shape, daemons = (
+            parse_shape(change.value, here.trial.state),
+            daemon_models(here.trial.state, here.ended.values()),
+        )
     except InputError as problem:
         if not any(f"like={name}" in change.value.split(",") for name in here.effect.nodes_gone):
             raise
@@ -315,8 +318,11 @@ def _restart(change: Change, here: ChangedCluster) -> None:
 
 
 def _delete(change: Change, here: ChangedCluster) -> None:
-    for pod in here.present(here.workload(change.target).pods):
+    pods = here.workload(change.target).pods
+    for pod in here.present(pods):
         here.remove(pod, f"{change.target} is deleted")
+    for pod in pods:
+        here.ended.pop(pod.key, None)
 
 
 def _priority(change: Change, here: ChangedCluster) -> None:

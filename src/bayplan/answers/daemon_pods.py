@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -15,13 +16,18 @@ from bayplan.objects.selectors import compile_required_node_affinity
 from bayplan.state.cluster_state import ClusterState
 
 
-def daemon_models(state: ClusterState) -> list[Pod]:
-    """Return one pod of each DaemonSet, as a model for its pods on new nodes."""
+def daemon_models(state: ClusterState, ended: Iterable[Pod] = ()) -> list[Pod]:
+    """Return one pod of each DaemonSet, as a model for its pods on new nodes.
+
+    Args:
+        state: the state with the pods.
+        ended: further pods of DaemonSets, which ended with their nodes.
+    """
     found: dict[tuple[str, str], Pod] = {}
-    for info in state.pods.values():
-        owner = info.pod.metadata.controller() if info.pod.metadata.owner_references else None
+    for pod in chain((info.pod for info in state.pods.values()), ended):
+        owner = pod.metadata.controller() if pod.metadata.owner_references else None
         if owner is not None and owner.kind == "DaemonSet":
-            found.setdefault((info.pod.metadata.namespace, owner.name), info.pod)
+            found.setdefault((pod.metadata.namespace, owner.name), pod)
     return list(found.values())
 
 

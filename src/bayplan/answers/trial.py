@@ -139,10 +139,19 @@ class Trial(InstantHost):
 
     def put(self, item: KubernetesObject) -> None:
         """Add an object, or replace the existing one of its kind and key."""
-        if isinstance(item, Pod) and self.nominated and (counted := self.nominated.pop(item.key, None)) is not None:
-            del self.scheduler.pods[item.key]
-            self.scheduler.queue.nominator.remove(uid_of(counted))
+        if isinstance(item, Pod) and item.key in self.nominated:
+            self._withdraw(item.key)
         super().put(item)
+
+    def update_nominated(self, pod: Pod) -> None:
+        """Replace a pod that only counts on its nominated node. It still stays out of the queue."""
+        self._withdraw(pod.key)
+        self._nominate([pod])
+
+    def _withdraw(self, key: str) -> None:
+        """Remove a pod that only counts on its nominated node."""
+        self.scheduler.queue.nominator.remove(uid_of(self.nominated.pop(key)))
+        del self.scheduler.pods[key]
 
     @contextmanager
     def undone(self) -> Iterator[None]:
@@ -405,7 +414,7 @@ class Trial(InstantHost):
 
     def _copy_nominations(self, scheduler: Scheduler) -> None:
         """Count the pods that another scheduler of the same state has nominated, and no others."""
-        nominator, source = self.scheduler.queue.nominator, scheduler.queue.nominator
+        source = scheduler.queue.nominator
         wanted = {
             key: pod
             for node in source
@@ -414,10 +423,8 @@ class Trial(InstantHost):
         }
         if wanted == self.nominated:
             return
-        for key, pod in self.nominated.items():
-            del self.scheduler.pods[key]
-            nominator.remove(uid_of(pod))
-        self.nominated = {}
+        for key in [*self.nominated]:
+            self._withdraw(key)
         self._nominate(wanted.values())
 
     def profile(self, pod: Pod) -> Profile:
