@@ -9,12 +9,12 @@ from typing import Protocol
 from bayplan.analysis.free_amounts import requested_by_time_lines
 from bayplan.analysis.pending import waiting_message
 from bayplan.analysis.scheduler_surroundings import added_affinity
-from bayplan.analysis.volume_places import Lookup
 from bayplan.analysis.waits import WAITING
 from bayplan.engine.decision import Decision, Record
 from bayplan.engine.records import RecordLevel
 from bayplan.objects.affinity import NodeSelector
 from bayplan.objects.node import Node
+from bayplan.objects.object_lookup import ObjectLookup
 from bayplan.objects.requests import Amounts, accounted_requests
 from bayplan.sim.result import PodTimeline, SimulatedEvent, SimulationResult
 
@@ -136,7 +136,7 @@ class SimulationSource:
         return {node.metadata.name: node for node in self._result.state.nodes.nodes if node is not None}
 
     @property
-    def catalog(self) -> Lookup:
+    def catalog(self) -> ObjectLookup:
         """Return the lookup of claims, volumes and other objects."""
         return self._result.state.catalog
 

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from bayplan.analysis.free_amounts import free_amounts, pods_on_nodes
-from bayplan.analysis.volume_places import Lookup
 from bayplan.objects.affinity import NodeSelector
 from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.object_lookup import ObjectLookup
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import Amounts
 
@@ -23,7 +23,7 @@ class CatalogSource(Protocol):
     """A source that also has claims, volumes and other objects."""
 
     @property
-    def catalog(self) -> Lookup:
+    def catalog(self) -> ObjectLookup:
         """The lookup of these objects by kind and key."""
         ...
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple, Protocol, TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
+from bayplan.objects.object_lookup import ObjectLookup
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import compile_node_term
 from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim
@@ -16,14 +17,6 @@ from bayplan.plugins.pod_claims import claim_name_of
 T = TypeVar("T", bound=KubernetesObject)
 
 _TOPOLOGY = (ZONE, BETA_ZONE, REGION, BETA_REGION)
-
-
-class Lookup(Protocol):
-    """A lookup of claims, volumes and other objects."""
-
-    def get(self, kind: type[T], key: str) -> T | None:
-        """Return an object by its key, or None."""
-        ...
 
 
 class NoObjects:
@@ -49,14 +42,14 @@ class StoredObjects:
         return cast("T | None", self._items.get((kind, key)))
 
 
-def claims_of(pod: Pod, lookup: Lookup) -> list[PersistentVolumeClaim]:
+def claims_of(pod: Pod, lookup: ObjectLookup) -> list[PersistentVolumeClaim]:
     """Return the claims that a pod uses, except those that the lookup lacks."""
     names = (claim_name_of(pod.metadata.name, volume) for volume in pod.spec.volumes)
     claims = (lookup.get(PersistentVolumeClaim, f"{pod.metadata.namespace}/{name}") for name in names if name)
     return [claim for claim in claims if claim is not None]
 
 
-def bound_volumes(pod: Pod, lookup: Lookup) -> list[tuple[PersistentVolumeClaim, PersistentVolume]]:
+def bound_volumes(pod: Pod, lookup: ObjectLookup) -> list[tuple[PersistentVolumeClaim, PersistentVolume]]:
     """Return the bound claims of a pod with their volumes, except those that the lookup lacks."""
     found = []
     for claim in claims_of(pod, lookup):
@@ -119,7 +112,7 @@ class PlacedVolume(NamedTuple):
     nodes: dict[str, Node]
 
 
-def placed_volumes(pod: Pod, lookup: Lookup, nodes: Collection[Node]) -> list[PlacedVolume]:
+def placed_volumes(pod: Pod, lookup: ObjectLookup, nodes: Collection[Node]) -> list[PlacedVolume]:
     """Return the known volumes to which claims of a pod are bound, with those of the given nodes that can reach them."""
     return [
         PlacedVolume(claim.metadata.name, volume_place(volume), nodes_reaching(volume, nodes))

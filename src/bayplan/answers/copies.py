@@ -24,6 +24,7 @@ from bayplan.controllers.daemon_nodes import pinned_spec
 from bayplan.controllers.pod_claims import POD_CLAIM_ANNOTATION
 from bayplan.controllers.stateful_pods import claim_name, first_ordinal, with_identity
 from bayplan.objects.meta import KubernetesObject, ObjectMeta, OwnerReference
+from bayplan.objects.object_lookup import ObjectLookup
 from bayplan.objects.pod import Pod, PodResourceClaimStatus, PodStatus
 from bayplan.objects.policy import LimitRange, PriorityClass, ResourceQuota
 from bayplan.objects.resource import ResourceClaim, ResourceClaimTemplate
@@ -47,14 +48,6 @@ PENDING = PodStatus(phase="Pending")
 _BINDING = (BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE)
 
 
-class Lookup(Protocol):
-    """A lookup of claims and templates."""
-
-    def get(self, kind: type[T], key: str) -> T | None:
-        """Return an object by its key, or None."""
-        ...
-
-
 class ClusterObjects(Objects, Protocol):
     """The objects of a cluster, and its time."""
 
@@ -69,7 +62,7 @@ class PodCopier:
         objects: a lookup of the pod's claims.
     """
 
-    def __init__(self, model: Pod, objects: Lookup) -> None:
+    def __init__(self, model: Pod, objects: ObjectLookup) -> None:
         self.model = model
         self._objects = objects
         spec = model.spec
@@ -179,7 +172,7 @@ class PodCopier:
 class _WithClaims:
     """The objects of a lookup, and claims that don't exist, as models of new ones."""
 
-    def __init__(self, objects: Lookup, claims: Iterable[PersistentVolumeClaim]) -> None:
+    def __init__(self, objects: ObjectLookup, claims: Iterable[PersistentVolumeClaim]) -> None:
         self._objects = objects
         self._claims = {claim.key: claim for claim in claims}
 
@@ -205,7 +198,7 @@ def _owner(pod: Pod) -> OwnerReference:
 # --- pods that come back ----------------------------------------------------------------------------------------------
 
 
-def replacement(pod: Pod, objects: Lookup) -> list[KubernetesObject]:
+def replacement(pod: Pod, objects: ObjectLookup) -> list[KubernetesObject]:
     """Return the objects of the pod that replaces a deleted one: its claims, then the pod.
 
     The replacement keeps the name, so that it can be compared with the deleted pod; most controllers would generate a
@@ -214,7 +207,7 @@ def replacement(pod: Pod, objects: Lookup) -> list[KubernetesObject]:
     return PodCopier(pod, objects).copy(pod.metadata.name, f"{pod.metadata.uid}-again")
 
 
-def replacement_of_victim(pod: Pod, objects: Lookup) -> list[KubernetesObject]:
+def replacement_of_victim(pod: Pod, objects: ObjectLookup) -> list[KubernetesObject]:
     """Return the objects of the pod that replaces an evicted one whose node still exists; [] if nothing recreates it.
 
     A DaemonSet creates its pod again for the same node.
@@ -267,7 +260,7 @@ class Template:
         check_has_replicas(found)
         self.label = found.label
         self._cluster = cluster
-        objects: Lookup = cluster
+        objects: ObjectLookup = cluster
         template = template_of(found.item) if found.item is not None else None
         if found.pods:
             self.pod = max(found.pods, key=lambda pod: pod.metadata.creation_timestamp or "")
@@ -289,11 +282,11 @@ class Template:
         self._numbers: dict[str, int] = {} if numbers is None else numbers
         self.provisions = any(isinstance(item, PersistentVolume) for item in self._copier.copy(self._base))
 
-    def _from_template(self, item: KubernetesObject, template: PodTemplateSpec) -> tuple[Pod, Lookup]:
+    def _from_template(self, item: KubernetesObject, template: PodTemplateSpec) -> tuple[Pod, ObjectLookup]:
         """Return a pod of a workload that has none, and the lookup of its claims."""
         kind, name = type(item).__name__, f"{item.metadata.name}-0"
         spec = template.spec
-        objects: Lookup = self._cluster
+        objects: ObjectLookup = self._cluster
         if isinstance(item, StatefulSet):
             # No copy has this name, so that each gets new claims.
             name = f"{item.metadata.name}-template"

@@ -8,7 +8,6 @@ from functools import cached_property
 from bayplan.analysis.run_source import RecordSequence
 from bayplan.analysis.scheduler_surroundings import SchedulerSurroundings, nominated_amounts
 from bayplan.analysis.surroundings import Surroundings
-from bayplan.analysis.volume_places import Lookup
 from bayplan.answers.displaced_pods import MIRROR, as_waiting
 from bayplan.answers.score_errors import error_text
 from bayplan.answers.trial import Trial
@@ -19,6 +18,7 @@ from bayplan.engine.decision import Decision, Outcome, Record
 from bayplan.engine.records import RecordLevel
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
+from bayplan.objects.object_lookup import ObjectLookup
 from bayplan.objects.pod import Pod, waiting_message
 from bayplan.objects.requests import Amounts, accounted_requests
 from bayplan.objects.workloads import Job, ReplicaSet
@@ -119,7 +119,7 @@ class CurrentSource:
         return {node.metadata.name: node for node in self._trial.nodes()}
 
     @property
-    def catalog(self) -> Lookup:
+    def catalog(self) -> ObjectLookup:
         """Return the lookup of claims, volumes and other objects."""
         return self._trial.catalog
 

@@ -13,6 +13,7 @@ from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
 from bayplan.cluster.owned_pods import FINISHED_PHASES, is_active
 from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.object_lookup import ObjectLookup
 from bayplan.objects.pod import Pod
 from bayplan.objects.workloads import (
     CronJob,
@@ -43,12 +44,8 @@ LISTED = 5
 """Maximum number of candidates to name in an error."""
 
 
-class Objects(Protocol):
-    """A lookup of workloads and pods."""
-
-    def get(self, kind: type[T], key: str) -> T | None:
-        """Return an object by its key, or None."""
-        ...
+class Objects(ObjectLookup, Protocol):
+    """A lookup of workloads and pods that also lists them."""
 
     def all(self, kind: type[T]) -> Iterable[T]:
         """Return the objects of a kind, in their order."""

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from bayplan.analysis.free_amounts import bound_at_once, was_on_node
 from bayplan.analysis.pending import waiting_message
 from bayplan.analysis.verdict import unattended_text
-from bayplan.analysis.volume_places import Lookup, NoObjects
+from bayplan.analysis.volume_places import NoObjects
 from bayplan.analysis.waits import WAITING
 from bayplan.base.errors import EngineBusy
 from bayplan.engine.decision import Decision, Record
@@ -22,6 +22,7 @@ from bayplan.http_api.pod_table import PodColumns, PodTable
 from bayplan.http_api.server_context import Decisions, ServerContext
 from bayplan.objects.affinity import NodeSelector
 from bayplan.objects.node import Node
+from bayplan.objects.object_lookup import ObjectLookup
 from bayplan.objects.requests import Amounts
 from bayplan.sim.result import PodFate, PodTimeline, SimulatedEvent
 from bayplan.state.arrays import Index, Ints
@@ -78,10 +79,10 @@ class LiveSource:
         pods: PodColumns,
         nodes: NodeColumns,
         events: Sequence[SimulatedEvent] = (),
-        catalog: Lookup | None = None,
+        catalog: ObjectLookup | None = None,
     ) -> None:
         self._server = server
-        self.catalog: Lookup = catalog or NoObjects()
+        self.catalog: ObjectLookup = catalog or NoObjects()
         self._start_ns = start_ns
         self._end_ns = server.clock.now_ns()
         self._table = table
