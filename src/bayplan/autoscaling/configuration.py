@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from bayplan.base.errors import InputError
 from bayplan.formats.documents import Document
 from bayplan.formats.inputs import load_documents
-from bayplan.formats.typed_documents import duration_at, read_single, read_typed
-from bayplan.objects.meta import ApiStruct, ObjectMeta
+from bayplan.formats.typed_documents import Part, duration_at, read_single, read_typed
+from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.node import Node, NodeCondition
 from bayplan.sim.scaling import GROUP_LABEL
 
@@ -30,10 +30,6 @@ Policy = Literal["WhenEmpty", "WhenEmptyOrUnderutilized"]
 Reason = Literal["Empty", "Underutilized", "Drifted"]
 Number = Annotated[int, Meta(ge=0)]
 Price = Annotated[float, Meta(ge=0.0)]
-
-
-class Part(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base class of the sections of an Autoscaler file; unknown fields are errors."""
 
 
 class Options(Part, frozen=True, kw_only=True):

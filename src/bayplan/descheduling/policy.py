@@ -17,19 +17,15 @@ from bayplan.apiserver.model.selectors import parse_labels
 from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
 from bayplan.formats.documents import Document
-from bayplan.formats.typed_documents import check_fields, placed, read_single, read_typed
+from bayplan.formats.typed_documents import Part, check_fields, placed, read_single, read_typed
 from bayplan.objects.kinds import convert
-from bayplan.objects.meta import ApiStruct, LabelSelector
+from bayplan.objects.meta import LabelSelector
 from bayplan.objects.selectors import Selector
 
 API_VERSION = "descheduler/v1alpha2"
 KIND = "DeschedulerPolicy"
 Number: TypeAlias = Annotated[int, Meta(ge=0)]
 Percent: TypeAlias = Annotated[float, Meta(ge=0.0, le=100.0)]
-
-
-class Part(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base class of the sections of a policy; unknown fields are errors."""
 
 
 class Namespaces(Part, frozen=True, kw_only=True):

@@ -15,8 +15,13 @@ from bayplan.base.near_names import near_name
 from bayplan.formats.documents import Document, read_documents
 from bayplan.formats.files import InputFile, read_bytes
 from bayplan.objects.kinds import convert
+from bayplan.objects.meta import ApiStruct
 
 T = TypeVar("T", bound=msgspec.Struct)
+
+
+class Part(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of the parts of a file in a format of Bayplan's own; unknown fields are errors."""
 
 
 def read_single(path: Path, *, kind: str) -> Document:

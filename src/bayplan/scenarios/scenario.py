@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from bayplan.objects.meta import ApiStruct
+from bayplan.formats.typed_documents import Part
 
 API_VERSION = "bayplan.io/v1alpha1"
 KIND = "Scenario"
@@ -44,10 +44,6 @@ Count: TypeAlias = Annotated[Number | None, Meta(description="Exactly this many.
 AtLeast: TypeAlias = Annotated[Number | None, Meta(description="This many or more.")]
 AtMost: TypeAlias = Annotated[Number | None, Meta(description="This many or fewer.")]
 Share: TypeAlias = Annotated[float, Meta(ge=0.0)]
-
-
-class Part(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of the parts of a scenario. Unknown fields are rejected."""
 
 
 # --- assertions -------------------------------------------------------------------------------------------------------

@@ -16,17 +16,12 @@ from bayplan.base.random_streams import stream_seed
 from bayplan.formats.documents import Document
 from bayplan.formats.inputs import Inputs
 from bayplan.formats.trace import TimedPod, Trace
-from bayplan.formats.typed_documents import placed, read_single, read_typed
-from bayplan.objects.meta import ApiStruct
+from bayplan.formats.typed_documents import Part, placed, read_single, read_typed
 from bayplan.workloads import shaping
 
 API_VERSION = "bayplan.io/v1alpha1"
 KIND = "Workload"
 Positive: TypeAlias = Annotated[float, Meta(gt=0.0)]
-
-
-class Part(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of the parts of the file; rejects unknown fields."""
 
 
 class Inflation(Part, frozen=True, kw_only=True):

@@ -18,8 +18,7 @@ from bayplan.formats.traces.reader import ReadOptions
 from bayplan.formats.traces.reading import READERS, TraceTable, detect_table, read_trace
 from bayplan.formats.traces.selection import Selection
 from bayplan.formats.traces.shapes import MachineSize
-from bayplan.formats.typed_documents import placed, read_typed
-from bayplan.objects.meta import ApiStruct
+from bayplan.formats.typed_documents import Part, placed, read_typed
 
 API_VERSION = "bayplan.io/v1alpha1"
 KIND = "Trace"
@@ -27,7 +26,7 @@ KIND = "Trace"
 Count: TypeAlias = Annotated[int, Meta(ge=1, le=100_000_000)]
 
 
-class Machine(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Machine(Part, frozen=True, kw_only=True):
     """The size of one machine, see `MachineSize`. `type`: the kind of machine, for traces with several."""
 
     cpu: str = "64"
@@ -37,7 +36,7 @@ class Machine(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     type: str = ""
 
 
-class TraceDocument(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TraceDocument(Part, frozen=True, kw_only=True):
     """The fields of a Trace file, with paths relative to it. `bayplan.formats.traces.selection.Selection` has the selection."""
 
     api_version: Literal["bayplan.io/v1alpha1"]
