@@ -354,7 +354,7 @@ BROKEN = [
     (MarksPods, "calling the plugin changed the pod"),
     (
         HidesUsage,
-        "reads declares only Reads.NODES, and refresh() did not report that other rows must be evaluated again",
+        "reads declares only Reads.NODES",
     ),
     (HidesOthers, "although its params did not change and reads declares"),
     (HidesPods, "but pre_reads declares Reads.NOTHING"),

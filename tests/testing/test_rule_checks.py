@@ -89,7 +89,7 @@ class OtherForAll(Parity):
     class rule(ParityRule):  # noqa: N801
         def filter_all(self, codes: Codes) -> None:
             super().filter_all(codes)
-            codes[self.columns.count - 1] = 1
+            codes[: self.columns.count] ^= 1
 
 
 class CountsOnce(PreFilterPlugin[PodSpec], FilterPlugin[PodSpec]):

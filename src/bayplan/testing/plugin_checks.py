@@ -6,13 +6,13 @@ The first line of a check's docstring is printed as the violated clause.
 from __future__ import annotations
 
 import copy
-import random
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
 
+from bayplan.base.random_streams import RandomStreams
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, EventResource, HintAnswer
 from bayplan.framework.plugin import MAX_NODE_SCORE, NormalizePlugin, PreFilterResult, Reads
@@ -118,7 +118,7 @@ def scores_are_normalized(make: Make, sample: SampleCluster) -> None:
 
 
 def _check_normalizing(subject: Subject, params: Any, scale: Any, scores: Any, feasible: Any) -> None:
-    raw = subject.raw(params)
+    raw = subject.raw(params, feasible=feasible)
     _check_params("scale()", scale)
     for row in np.flatnonzero(feasible).tolist():
         index = np.array([row], dtype=np.intp)
@@ -353,7 +353,7 @@ def _fingerprint(subject: Subject) -> Mapping[str, object]:
 def _feasible_sets(subject: Subject) -> list[Any]:
     """Return masks of feasible nodes: all nodes, a random half, and a single node."""
     alive = subject.alive
-    draw = random.Random(len(subject.rows))
+    draw = RandomStreams(len(subject.rows)).stream("plugin check")
     some = alive & np.array([draw.random() < 0.5 for _ in alive], dtype=np.bool_)
     one = np.zeros_like(alive)
     one[subject.rows[0]] = True

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import random
 import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bayplan.base.errors import BayplanError, InputError, PluginError
+from bayplan.base.random_streams import RandomStreams
 from bayplan.framework.events import ClusterEvent
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import REJECTING_POINTS, Plugin
@@ -59,7 +59,7 @@ def check_plugin(
     if sample_clusters is None:
         usual = Vocabulary()
         words = Vocabulary({**usual.labels, **(labels or {})}, annotations or {}, resources or {})
-        draw = random.Random(seed)
+        draw = RandomStreams(seed).stream("plugin check")
         sample_clusters = [random_cluster(draw, words) for _ in range(clusters)]
     if not sample_clusters:
         raise InputError("check_plugin()", got="none", wanted="at least one cluster in `sample_clusters` or `clusters`")

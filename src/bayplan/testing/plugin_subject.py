@@ -135,14 +135,14 @@ class Subject:
             return None
         return answer
 
-    def raw(self, params: Params, rows: Rows | None = None, spec: Any = None) -> Any:
-        """Return the raw scores of the given rows, by default of all."""
+    def raw(self, params: Params, rows: Rows | None = None, spec: Any = None, *, feasible: Bools | None = None) -> Any:
+        """Return the raw scores of the given rows, by default of all, given the feasible rows, by default all nodes."""
         spec, rows = self.spec if spec is None else spec, Rows(self.state) if rows is None else rows
-        return scores_of(self.plugin, spec, params, rows)
+        return scores_of(self.plugin, spec, params, rows, feasible)
 
     def normalized(self, params: Params, feasible: Bools) -> tuple[Params | None, Any]:
         """Return the scale (None without NormalizeScore) and the normalised scores of all rows, given the feasible rows."""
-        raw = self.raw(params)
+        raw = self.raw(params, feasible=feasible)
         if not isinstance(self.plugin, NormalizePlugin):
             return None, raw
         scale = self.scale(params, raw, feasible)

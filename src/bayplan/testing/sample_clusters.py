@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import yaml
 
+from bayplan.base.random_streams import RandomStream
 from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import decode
 from bayplan.objects.meta import KubernetesObject
@@ -113,7 +113,7 @@ def node_document(name: str, **allocatable: str) -> Document:
     }
 
 
-def random_cluster(draw: random.Random, words: Vocabulary) -> SampleCluster:
+def random_cluster(draw: RandomStream, words: Vocabulary) -> SampleCluster:
     """Return a random cluster with one to six nodes and up to three pods on each."""
     nodes = tuple(_node(draw, words, f"n{number}") for number in range(draw.randint(1, 6)))
     running = tuple(
@@ -125,7 +125,7 @@ def random_cluster(draw: random.Random, words: Vocabulary) -> SampleCluster:
     return SampleCluster(nodes, running, pod, newcomer, freed=draw.random() < 0.3)
 
 
-def _node(draw: random.Random, words: Vocabulary, name: str) -> Document:
+def _node(draw: RandomStream, words: Vocabulary, name: str) -> Document:
     node = node_document(name, cpu=draw.choice(("1", "4", "16")), memory=draw.choice(("2Gi", "8Gi", "64Gi")))
     node["metadata"]["labels"] |= _some(draw, words.labels)
     node["metadata"]["annotations"] |= _some(draw, words.annotations)
@@ -141,7 +141,7 @@ def _node(draw: random.Random, words: Vocabulary, name: str) -> Document:
     return node
 
 
-def _pod(draw: random.Random, words: Vocabulary, name: str, node: str = "") -> Document:
+def _pod(draw: RandomStream, words: Vocabulary, name: str, node: str = "") -> Document:
     container: Document = {"name": "c", "image": draw.choice(("registry.example/app:1", "registry.example/db:2"))}
     requests = {"cpu": draw.choice(("100m", "1", "3")), "memory": draw.choice(("64Mi", "1Gi", "6Gi"))}
     for resource, amounts in words.resources.items():
@@ -173,7 +173,7 @@ def _pod(draw: random.Random, words: Vocabulary, name: str, node: str = "") -> D
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def _affinity(draw: random.Random, words: Vocabulary) -> Document:
+def _affinity(draw: RandomStream, words: Vocabulary) -> Document:
     selector = {"matchLabels": _one(draw, words.labels)}
     term = {
         "labelSelector": selector,
@@ -187,7 +187,7 @@ def _affinity(draw: random.Random, words: Vocabulary) -> Document:
     return {draw.choice(("podAffinity", "podAntiAffinity")): rule}
 
 
-def _constraint(draw: random.Random, words: Vocabulary) -> Document:
+def _constraint(draw: RandomStream, words: Vocabulary) -> Document:
     return {
         "maxSkew": draw.choice((1, 2)),
         "topologyKey": draw.choice(("kubernetes.io/hostname", "topology.kubernetes.io/zone")),
@@ -196,11 +196,11 @@ def _constraint(draw: random.Random, words: Vocabulary) -> Document:
     }
 
 
-def _some(draw: random.Random, words: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def _some(draw: RandomStream, words: Mapping[str, Sequence[str]]) -> dict[str, str]:
     return {key: draw.choice(values) for key, values in sorted(words.items()) if draw.random() < 0.6}
 
 
-def _one(draw: random.Random, words: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def _one(draw: RandomStream, words: Mapping[str, Sequence[str]]) -> dict[str, str]:
     key = draw.choice(sorted(words) or [""])
     return {key: draw.choice(words[key])} if words else {}
 
