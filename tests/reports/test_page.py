@@ -74,7 +74,7 @@ def test_every_chart_is_a_valid_figure(page: Path) -> None:
 
 def test_the_page_contains_all_charts(page: Path) -> None:
     names = set(figures(page))
-    assert {"utilisation-0", "queue", "waits", "waits-priority", "waits-workload", "fragmentation-0"} <= names
+    assert {"utilisation-0", "queue", "waits", "waits-priority", "waits-workload", "without-room-0"} <= names
     assert {"rejections", "nodes-0", "nodes-1", "gantt"} <= names
 
 

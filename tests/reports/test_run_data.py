@@ -65,9 +65,9 @@ def test_waiting_times_are_grouped_by_priority(run: RunData) -> None:
     assert {name: [round(each) for each in values] for name, values in found.items()} == {"5": [0], "0": [3600]}
 
 
-def test_idle_amounts_too_small_for_typical_pods_count_as_fragmentation(run: RunData) -> None:
+def test_idle_amounts_on_nodes_without_room_for_typical_pods(run: RunData) -> None:
     # First, one CPU is free, which is too little for both shapes of pods. Later two are free, enough for one of them.
-    assert run.fragmentation(minutes(1, 61), resource="cpu").tolist() == [100, 50]
+    assert run.idle_without_room(minutes(1, 61), resource="cpu").tolist() == [100, 50]
 
 
 def test_cost_is_node_hours_times_the_price(run: RunData) -> None:

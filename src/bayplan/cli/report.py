@@ -21,8 +21,8 @@ def report(
 ) -> None:
     """Write an HTML report with charts of one or several runs.
 
-    The file is self-contained. It shows utilisation, waiting times, queue length, fragmentation, rejections, nodes, pods and
-    cost; for several seeds with 95 % confidence intervals.
+    The file is self-contained. It shows utilisation, waiting times, queue length, idle amounts without room for typical pods,
+    rejections, nodes, pods and cost; for several seeds with 95 % confidence intervals.
 
     Example: bayplan report default=out/a1 default=out/a2 packed=out/b1 packed=out/b2
     """

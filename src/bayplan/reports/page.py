@@ -165,14 +165,14 @@ def _sections(runs: Runs) -> Iterable[str]:
         yield chart_section("waits-workload", "Waiting times by workload", text, by_workload)
     for number, resource in enumerate(resources[:3]):
         yield chart_section(
-            f"fragmentation-{number}",
-            f"Fragmentation: {resource}",
+            f"without-room-{number}",
+            f"Idle without room: {resource}",
             "Share of the idle amount on nodes without room for a typical pod. Only amounts count.",
             charts.curves(
                 runs,
                 axis,
-                "fragments (% of idle)",
-                partial(RunData.fragmentation, resource=resource),
+                "without room (% of idle)",
+                partial(RunData.idle_without_room, resource=resource),
                 charts.SLOW_POINTS,
             ),
         )

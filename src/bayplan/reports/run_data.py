@@ -19,7 +19,7 @@ from bayplan.reports.rejections import rejections_by_plugin
 from bayplan.state.arrays import Floats, Index, Ints
 
 MAX_SHAPES = 20
-"""Number of the most common kinds of pods for which fragmentation is measured."""
+"""Number of the most common kinds of pods whose room is measured."""
 
 HOUR_NS = 3600 * SECOND_NS
 _NEVER = np.iinfo(np.int64).max
@@ -198,11 +198,11 @@ class RunData:
             np.add.at(used[number], pods.nodes[there], pods.requests[number, there])
         return used
 
-    def fragmentation(self, times: Ints, *, resource: str) -> Floats:
-        """Return the percentage of the idle amount of a resource that typical pods cannot use, at each time.
+    def idle_without_room(self, times: Ints, *, resource: str) -> Floats:
+        """Return the percentage of the idle amount of a resource that is on nodes without room for a typical pod, at each time.
 
         It is the mean over the most common kinds of pods that request the resource. Only amounts count, not affinity or
-        taints.
+        taints, unlike in `bayplan.analysis.fragmentation`, which runs all filters.
         """
         if not self.has(resource):
             return np.zeros(len(times))
