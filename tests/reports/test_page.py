@@ -46,6 +46,21 @@ def test_directories_with_one_label_are_seeds_of_one_run(results: Path) -> None:
     assert {label: [run.facts.seed for run in group] for label, group in runs.items()} == {"a": [1, 2], "seed2": [2]}
 
 
+def test_results_of_two_sweeps_are_distinguished_by_their_labels(results: Path, tmp_path: Path) -> None:
+    for name in ("before", "after"):
+        saved = tmp_path / name / "results" / "weight-1"
+        saved.mkdir(parents=True)
+        (saved / "seed-1").symlink_to(results / "seed1")
+    folders = {name: tmp_path / name for name in ("before", "after")}
+    assert list(read_runs([str(folders["after"])])) == ["weight-1"]
+    assert list(read_runs([f"{name}={path}" for name, path in folders.items()])) == [
+        "before weight-1",
+        "after weight-1",
+    ]
+    with pytest.raises(InputError, match="LABEL=DIR"):
+        read_runs([str(path) for path in folders.values()])
+
+
 def test_directories_of_one_name_are_labelled_by_their_paths(results: Path, tmp_path: Path) -> None:
     paths = [tmp_path / month / "result" for month in ("may", "june")]
     for path in paths:

@@ -65,7 +65,7 @@ def read_runs(sources: Sequence[str]) -> dict[str, list[RunData]]:
     """Open result directories, given as ``DIR`` or ``LABEL=DIR``. Those with the same label are runs with different seeds.
 
     The default label is the name of the directory, with as many of its parents as distinguish it from the others. The
-    folder of a sweep stands for its saved results, labelled by their parameters.
+    folder of a sweep stands for its saved results, labelled by their parameters, after the label of the folder if it has one.
 
     Raises:
         InputError: a folder is not a result directory, or two runs with one label have the same seed.
@@ -74,11 +74,12 @@ def read_runs(sources: Sequence[str]) -> dict[str, list[RunData]]:
     given = [("", source) if Path(source).is_dir() else _split(source) for source in sources]
     defaults = _distinct_names([folder for label, folder in given if not label])
     for label, folder in given:
-        label = label or defaults[folder]
         saved = sorted(Path(folder).glob("results/*/seed-*"), key=_seed_of)
         for path in saved:
-            runs.setdefault(path.parent.name, []).append(RunData(open_result(path), path.parent.name))
+            name = f"{label} {path.parent.name}".strip()
+            runs.setdefault(name, []).append(RunData(open_result(path), name))
         if not saved:
+            label = label or defaults[folder]
             runs.setdefault(label, []).append(RunData(open_result(folder), label))
     if not runs:
         raise InputError(
