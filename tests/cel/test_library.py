@@ -23,6 +23,9 @@ from tests.cel.test_lists import value_of
         pytest.param("optional.ofNonZeroValue(timestamp(0)).hasValue()", True, id="1970 is not the zero time"),
         pytest.param("type(ip('1.2.3.4')) == net.IP", True, id="the type of an address"),
         pytest.param("type(cidr('1.2.3.4/8')) == net.CIDR", True, id="the type of a network"),
+        pytest.param("{[1]: 2}.size()", 1, id="a list as a key"),
+        pytest.param("{[1]: 2} == {[1]: 2}", False, id="keys that are lists are compared by identity"),
+        pytest.param("[,].size() + {,}.size()", 0, id="an empty list and map with a comma"),
     ],
 )
 def test_functions_return_the_values_of_kubernetes(text: str, want: object) -> None:
@@ -38,6 +41,33 @@ def test_functions_return_the_values_of_kubernetes(text: str, want: object) -> N
         ),
         pytest.param("-9223372036854775808 % -1", "integer overflow", id="the remainder that overflows"),
         pytest.param("duration(1)", "invalid duration argument", id="a number is not a duration"),
+        pytest.param("duration(null)", "invalid duration argument", id="null is not a duration"),
+        pytest.param(
+            "duration(dyn('a'))",
+            "program instantiation failed: type conversion error from 'string' to 'google.protobuf.Duration'",
+            id="a constant in dyn",
+        ),
+        pytest.param(
+            "timestamp('2020-01-01T00:00:00Z').getHours(dyn(1))",
+            r"no such overload: getHours\(google.protobuf.Timestamp, int\)",
+            id="a time zone that is not a text",
+        ),
+        pytest.param(
+            "timestamp('2020-01-01T00:00:00Z').getMilliseconds(dyn([]))",
+            r"no such overload: getMilliseconds\(google.protobuf.Timestamp, list\)",
+            id="a time zone that is a list",
+        ),
+        pytest.param("semver('1.2.3').major", "unexpected failed resolution of 'kubernetes.Semver'", id="a field"),
+        pytest.param("dyn({}).true", "1:9: Syntax error: mismatched input 'true' expecting IDENTIFIER", id="a keyword"),
+        pytest.param(".null", "1:2: Syntax error: mismatched input 'null' expecting IDENTIFIER", id="a global keyword"),
+        pytest.param("[,1]", "Syntax error", id="a comma before an element"),
+        pytest.param("[1].map(1, 1)", "1:9: argument is not an identifier", id="the variable of map"),
+        pytest.param("[1].all(1, true)", "1:9: argument must be a simple name", id="the variable of all"),
+        pytest.param(
+            "optional.of(1).optMap(1, 2)",
+            r"1:23: optMap\(\) variable name must be a simple identifier",
+            id="the variable of optMap",
+        ),
         pytest.param("timestamp(-62135596801)", "invalid timestamp argument", id="before the year 1"),
     ],
 )

@@ -37,6 +37,9 @@ def value_of(text: str) -> object:
         pytest.param("[dyn(1), dyn('a'), dyn(2)].max()", 2, id="elements without an order are skipped"),
         pytest.param("[dyn(true), dyn(2)].max()", True, id="booleans are not numbers"),
         pytest.param("[dyn(1), dyn('a'), dyn(0)].isSorted()", True, id="only adjacent elements are compared"),
+        pytest.param(
+            "[dyn(2), dyn(1), dyn(null)].isSorted()", False, id="elements after the first descent are ignored"
+        ),
         pytest.param("[1, 2].transformMapEntry(i, v, {v: i}) == {1: 0, 2: 1}", True, id="transformMapEntry"),
         pytest.param("{'a': 1}.transformMapEntry(k, v, v == 0, {v: k}) == {}", True, id="transformMapEntry of some"),
         pytest.param("dyn(9223372036854775807) < 9223372036854775808.0", False, id="an integer is rounded to a double"),
@@ -70,6 +73,8 @@ def test_list_functions_return_the_values_of_kubernetes(text: str, want: object)
         pytest.param("[dyn(1), dyn(1.5)].sum()", "no such overload$", id="the sum of mixed numbers"),
         pytest.param("dyn('ab').reverse()", r"no such overload: reverse\(string\)", id="a text is not a list"),
         pytest.param("dyn('ab').first()", r"no such overload: first\(string\)", id="a text has no first element"),
+        pytest.param("[dyn(1), dyn(null)].max()", "no such overload$", id="an element without an order"),
+        pytest.param("[dyn(1), dyn([1])].isSorted()", "no such overload$", id="the order of a list"),
         pytest.param("[dyn([1])].max()", r"no such overload: max\(list\)", id="the maximum of lists"),
         pytest.param("[dyn(1)].join()", r"no such overload: join\(list\)", id="join of numbers"),
         pytest.param("[1].all(i, i, true)", "duplicate variable name: i", id="one name for two variables"),

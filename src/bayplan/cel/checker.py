@@ -229,7 +229,10 @@ class Checker:
             result = DYN
         else:
             if not is_wild(target):
-                self._refuse(node.at, f"type '{target}' does not support field selection")
+                # Kubernetes declares these types as messages without fields.
+                is_message = str(target).startswith("kubernetes.")
+                text = f"unexpected failed resolution of '{target}'" if is_message else ""
+                self._refuse(node.at, text or f"type '{target}' does not support field selection")
             result = DYN
         return optional_of(result) if was_optional or node.optional else result
 
@@ -295,7 +298,7 @@ class Checker:
 
     def _check_time(self, function: str, node: Node) -> None:
         """Report a constant that is not a valid timestamp or duration."""
-        if isinstance(node, Literal) and type(node.value) in (str, int):
+        if isinstance(node, Literal) and (node.value is None or type(node.value) in (str, int)):
             try:
                 library.call(function, [node.value])
             except RunProblem:

@@ -162,6 +162,13 @@ def _select(node: Select) -> Code:
 # Calls.
 
 
+def _without_dyn(node: Node) -> Node:
+    """Return the argument of ``dyn``, which changes no value; any other node itself."""
+    while isinstance(node, Call) and node.function == "dyn" and node.target is None and len(node.args) == 1:
+        node = node.args[0]
+    return node
+
+
 def _call(node: Call) -> Code:
     name = node.function
     if name == "_&&_":
@@ -193,9 +200,10 @@ def _call(node: Call) -> Code:
 
     if name in ("find", "findAll") and len(node.args) and isinstance(node.args[0], Literal):
         _check_pattern(node.args[0].value)
-    if name in library.CONVERSIONS and all(isinstance(arg, Literal) for arg in node.args):
+    constants = [_without_dyn(arg) for arg in node.args]
+    if name in library.CONVERSIONS and all(isinstance(arg, Literal) for arg in constants):
         try:
-            constant = library.call(name, [arg.value for arg in node.args if isinstance(arg, Literal)])
+            constant = library.call(name, [arg.value for arg in constants if isinstance(arg, Literal)])
         except RunProblem as problem:
             raise CompileProblem(f"program instantiation failed: {problem}") from None
         return lambda frame: constant

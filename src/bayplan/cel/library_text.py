@@ -170,12 +170,23 @@ def _ordered(items: object) -> list[object]:
     return found
 
 
+def _with_order(item: object) -> object:
+    """Return an element after the first. Raises RunProblem if elements of its type have no order."""
+    if not isinstance(item, _ORDERED):
+        raise RunProblem("no such overload")
+    return item
+
+
+def _is_sorted(items: object) -> bool:
+    return all(order(left, _with_order(right)) != 1 for left, right in pairwise(_ordered(items)))
+
+
 def _extreme(name: str, sign: int) -> Callable[[list[object]], object]:
     def find(items: list[object]) -> object:
         if not _ordered(items):
             raise RunProblem(f"{name} called on empty list")
         best = items[0]
-        for item in items[1:]:
+        for item in map(_with_order, items[1:]):
             if order(item, best) == sign:
                 best = item
         return best
@@ -231,7 +242,7 @@ _FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "substring": _substring,
     "trim": lambda text: _text(text).strip(SPACES),
     "join": _join,
-    "isSorted": lambda items: all(order(left, right) != 1 for left, right in pairwise(_ordered(items))),
+    "isSorted": _is_sorted,
     "min": _extreme("min", -1),
     "max": _extreme("max", 1),
     "sets.contains": _contains_all,

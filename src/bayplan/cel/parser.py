@@ -29,8 +29,10 @@ RESERVED = frozenset(
         *("package", "namespace", "null", "return", "true", "var", "void", "while"),
     )
 )
+CONSTANTS = {"true": True, "false": False, "null": None}
 RELATIONS = ("<", "<=", ">=", ">", "==", "!=", "in")
 MAX_DEPTH = 250
+NO_IDENTIFIER = "argument is not an identifier"
 TOO_DEEP = "max recursion depth exceeded"
 EXPECTED = (
     "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
@@ -259,6 +261,7 @@ class Parser:
             self._expect("]")
             return Call("_[?_]" if optional else "_[_]", None, (node, index), token.at)
         name = self._next()
+        self._check_not_literal(name)
         if name.kind != "ident":
             shown = "" if name.kind == "end" else name.text
             raise self._problem(name, f"no viable alternative at input '.{shown}'")
@@ -267,6 +270,11 @@ class Parser:
             args = self._arguments(")")
             return self._member_call(node, name.text, args, opening.at)
         return Select(node, name.text, token.at, optional=optional)
+
+    def _check_not_literal(self, name: Token) -> None:
+        """Raise CompileProblem if the name of a field or a global function is a keyword."""
+        if name.kind == "ident" and name.text in (*CONSTANTS, "in"):
+            raise self._problem(name, f"mismatched input '{name.text}' expecting IDENTIFIER")
 
     def _arguments(self, closing: str) -> tuple[Node, ...]:
         args = list[Node]()
@@ -302,14 +310,14 @@ class Parser:
         if token.text == "{":
             return self._map(token)
         if token.text == "." and self._token.kind == "ident":
+            self._check_not_literal(self._token)
             return self._name(self._next())
         expected = EXPECTED.replace("'!'", "'!', '?'") if token.at == self._index_at else EXPECTED
         raise self._problem(token, f"mismatched input '{token.text}' expecting {expected}")
 
     def _name(self, token: Token) -> Node:
-        constants = {"true": True, "false": False, "null": None}
-        if token.text in constants:
-            return Literal(constants[token.text], token.at)
+        if token.text in CONSTANTS:
+            return Literal(CONSTANTS[token.text], token.at)
         if token.text in RESERVED:
             raise self._source.problem(token.at, f"reserved identifier: {token.text}")
         if not self._is("("):
@@ -323,8 +331,14 @@ class Parser:
             return Select(field.operand, field.field, opening.at, test=True)
         return Call(token.text, None, args, opening.at)
 
+    def _skip_only_comma(self, closing: str) -> None:
+        """Skip the comma of ``[,]`` and ``{,}``, which the grammar allows."""
+        if self._is(",") and self._tokens[self._place + 1].text == closing:
+            self._next()
+
     def _list(self, opening: Token) -> Node:
         items, optional = list[Node](), set[int]()
+        self._skip_only_comma("]")
         while not self._is("]"):
             if self._is("?"):
                 self._next()
@@ -338,6 +352,7 @@ class Parser:
 
     def _map(self, opening: Token) -> Node:
         entries = list[tuple[Node, Node, bool]]()
+        self._skip_only_comma("}")
         while not self._is("}"):
             optional = self._is("?")
             if optional:
@@ -353,6 +368,7 @@ class Parser:
 
     def _message(self, type_name: str, opening: Token) -> Node:
         entries = list[tuple[str, Node, bool, int]]()
+        self._skip_only_comma("}")
         while not self._is("}"):
             optional = self._is("?")
             if optional:
@@ -376,22 +392,24 @@ class Parser:
             name = "exists_one"
         elif name in ("exists_one", "filter") and len(args) == 3:
             return Call(name, target, args, at)
-        if name in ("all", "exists", "exists_one", "filter") and len(args) in (2, 3):
+        if name == "filter" and len(args) == 2:
+            return Fold(name, target, (self._variable(args[0], NO_IDENTIFIER),), args[1], None, at)
+        if name in ("all", "exists", "exists_one") and len(args) in (2, 3):
             return Fold(name, target, self._variables(args[:-1]), args[-1], None, at)
         if name == "map" and len(args) in (2, 3):
             condition = args[1] if len(args) == 3 else None
-            return Fold("map", target, (self._variable(args[0]),), condition, args[-1], at)
+            return Fold("map", target, (self._variable(args[0], NO_IDENTIFIER),), condition, args[-1], at)
         if name in ("transformList", "transformMap", "transformMapEntry") and len(args) in (3, 4):
             condition = args[2] if len(args) == 4 else None
             return Fold(name, target, self._variables(args[:2]), condition, args[-1], at)
         if name == "sortBy" and len(args) == 2:
             return self._sort_by(target, args, at)
         if name in ("optMap", "optFlatMap") and len(args) == 2:
-            return Bind(name, self._variable(args[0]), target, args[1], at)
+            problem = f"{name}() variable name must be a simple identifier"
+            return Bind(name, self._variable(args[0], problem), target, args[1], at)
         if self._binds and name == "bind" and len(args) == 3 and isinstance(target, Ident) and target.name == "cel":
-            if not isinstance(args[0], Ident):
-                raise self._source.problem(_start(args[0]), "cel.bind() variable names must be simple identifiers")
-            return Bind("bind", args[0].name, args[1], args[2], at)
+            problem = "cel.bind() variable names must be simple identifiers"
+            return Bind("bind", self._variable(args[0], problem), args[1], args[2], at)
         return Call(name, target, args, at)
 
     def _sort_by(self, target: Node, args: tuple[Node, ...], at: int) -> Node:
@@ -399,7 +417,7 @@ class Parser:
             text = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
             raise self._source.problem(_start(target), text)
         items = Ident(_SORTED, at)
-        keys = Fold("map", items, (self._variable(args[0]),), None, args[1], at)
+        keys = Fold("map", items, (self._variable(args[0], NO_IDENTIFIER),), None, args[1], at)
         return Bind("bind", _SORTED, target, Call(SORT_BY, items, (keys,), at), at)
 
     def _variables(self, nodes: tuple[Node, ...]) -> tuple[str, ...]:
@@ -408,9 +426,9 @@ class Parser:
             raise self._source.problem(_start(nodes[1]), f"duplicate variable name: {names[0]}")
         return names
 
-    def _variable(self, node: Node) -> str:
+    def _variable(self, node: Node, problem: str = "argument must be a simple name") -> str:
         if not isinstance(node, Ident):
-            raise self._source.problem(_start(node), "argument must be a simple name")
+            raise self._source.problem(_start(node), problem)
         return node.name
 
 

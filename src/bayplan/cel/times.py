@@ -206,7 +206,7 @@ def _of_time(read: Callable[[int], int]) -> Callable[[object, str], int]:
     """Return a function that reads a field of a timestamp in a zone; `read` gets the seconds since 1970 there."""
 
     def part(value: object, zone: str = "") -> int:
-        if not isinstance(value, Timestamp):
+        if not isinstance(value, Timestamp) or not isinstance(zone, str):
             raise TypeError
         return read(_local_s(value, zone))
 
@@ -230,7 +230,7 @@ def _of_either(read: Callable[[int], int], unit_ns: int) -> Callable[..., int]:
 def _milliseconds(value: object, zone: str = "") -> int:
     if isinstance(value, Duration) and not zone:
         return abs(value.ns) // 1_000_000 * (-1 if value.ns < 0 else 1)
-    if isinstance(value, Timestamp):
+    if isinstance(value, Timestamp) and isinstance(zone, str):
         _local_s(value, zone)
         return value.ns % SECOND_NS // 1_000_000
     raise TypeError

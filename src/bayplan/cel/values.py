@@ -224,12 +224,21 @@ _NAMES: tuple[tuple[type, str], ...] = (
 
 
 def key_of(key: object) -> object:
-    """Return the dictionary key for a map key: equal numbers have the same one, and true differs from 1."""
+    """Return the dictionary key for a map key: equal numbers have the same one, and true differs from 1.
+
+    Keys of types that can't be hashed, such as lists, are compared by identity, as in cel-go.
+    """
     if isinstance(key, bool):
         return ("bool", key)
     if isinstance(key, float):
         return int(key) if key.is_integer() else key
-    return int(key) if isinstance(key, int) else key
+    if isinstance(key, int):
+        return int(key)
+    try:
+        hash(key)
+    except TypeError:
+        return ("object", id(key))
+    return key
 
 
 def equal(left: object, right: object) -> bool:
