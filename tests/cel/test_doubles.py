@@ -19,6 +19,12 @@ from tests.cel.test_lists import value_of
         pytest.param("string(-0.0)", "-0", id="a negative zero"),
         pytest.param("string(double('-Inf'))", "-Inf", id="infinity"),
         pytest.param("'%s'.format([1e6])", "1e+06", id="a format"),
+        pytest.param("'%f'.format([-0.0])", "0.000000", id="the clause f has no negative zero"),
+        pytest.param(
+            "'%.3e|%.16e'.format([1.5, 1.5])", "1.500000\u00d710⁰⁰|   1.500000\u00d710⁰⁰", id="a width of the clause e"
+        ),
+        pytest.param("string('%.101f'.format([1.5]).size())", "103", id="more than 100 digits"),
+        pytest.param("string('%.1000f'.format([1.5]).size())", "234", id="digits in eight bits"),
         pytest.param("'%s'.format([[1e6]])", "[1000000.000000]", id="a list in a format"),
     ],
 )

@@ -23,6 +23,10 @@ from tests.cel.test_lists import value_of
         pytest.param("http://h/?a=%zz", "", id="a bad escape in the query"),
         pytest.param("mailto:a@b", "", id="an opaque URL"),
         pytest.param("http://[fe80::1%25en0]/", "", id="an address with a zone"),
+        pytest.param("http://[fe80::1%25%25%20]/", "", id="a zone with escapes"),
+        pytest.param("http://[fe80::1%25a b]/", 'invalid character " " in host name', id="a zone with a space"),
+        pytest.param("http://[fe80::1%25%2F%]/", 'invalid URL escape "%2F"', id="an escaped slash in a zone"),
+        pytest.param("http://[fe80::1%25^%]/", 'invalid character "^" in host name', id="the first problem of a zone"),
     ],
 )
 def test_invalid_urls_are_refused_as_in_kubernetes(url: str, want: str) -> None:

@@ -326,13 +326,17 @@ def _is_quantity(text: object) -> bool:
     return True
 
 
+MAX_SCALE = 18
+"""Maximum number of zeros of an int64: a larger power of ten may take forever to compute."""
+
+
 def _as_integer(value: object) -> int | None:
     """Return a quantity as an integer, or None if it does not fit an int64."""
     _kind(value, Quantity)
     assert isinstance(value, Quantity)
-    if value.is_decimal or value.scale < 0:
+    if value.is_decimal or value.scale < 0 or (value.scale > MAX_SCALE and value.unscaled):
         return None
-    number: int = value.unscaled * 10**value.scale
+    number: int = value.unscaled * 10 ** min(value.scale, MAX_SCALE)
     return number if INT_MIN <= number <= INT_MAX else None
 
 

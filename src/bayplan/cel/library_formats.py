@@ -27,7 +27,7 @@ _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{
 _DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)", re.ASCII)
 _TIME = re.compile(r"(\d\d):(\d\d):(\d\d)(?:.\d+)?(?:z|[+-]\d\d:\d\d)", re.ASCII)
 _CLAUSE = re.compile(r"%(?:%|(?:\.(\d+))?([a-zA-Z]))?")
-_DEFAULT_DIGITS, _MAX_DIGITS = 6, 100
+_DEFAULT_DIGITS, _DIGITS, _WIDTHS = 6, 1 << 8, 1 << 16
 
 # --- named formats ----------------------------------------------------------------------------------------------------
 
@@ -189,7 +189,10 @@ def _whole(value: object, clause: str) -> int:
 
 
 def _real(value: object, clause: str, digits: int) -> str:
-    """Return a number as the clause ``f`` or ``e`` formats it: with thousands separators, or with a power of ten."""
+    """Return a number as the clause ``f`` or ``e`` formats it: with thousands separators, or with a power of ten.
+
+    Like in cel-go, which passes the number of digits on as 8 or 16 bits, `digits` is a width for ``e``.
+    """
     number = value
     if isinstance(value, str) and value in ("NaN", "Infinity", "-Infinity"):
         number = float(value)
@@ -197,11 +200,13 @@ def _real(value: object, clause: str, digits: int) -> str:
         raise RunProblem("error during formatting: " + clause_problem(clause, type_name(value)))
     if not math.isfinite(number):
         text = "NaN" if math.isnan(number) else "∞" if number > 0 else "-∞"
-        return text if clause == "f" else text.rjust(digits)
+        return text if clause == "f" else text.rjust(digits % _WIDTHS)
+    number = number or 0.0  # Without the sign of -0.0.
     if clause == "f":
-        return format(number, f",.{digits}f")
-    mantissa, _, exponent = format(number, f".{digits}e").partition("e")
-    return f"{mantissa}\u00d710{exponent.removeprefix('+').translate(_SUPERSCRIPTS)}"
+        return format(number, f",.{digits % _DIGITS}f")
+    mantissa, _, exponent = format(number, f".{_DEFAULT_DIGITS}e").partition("e")
+    text = f"{mantissa}\u00d710{exponent.removeprefix('+').translate(_SUPERSCRIPTS)}"
+    return text.rjust(digits % _WIDTHS)
 
 
 def _clause(letter: str, digits: int, value: object) -> str:
@@ -233,7 +238,7 @@ def _format(text: object, args: object) -> str:
         if not left:
             raise RunProblem(f"index {len(args)} out of range")
         digits = int(match[1]) if match[1] else _DEFAULT_DIGITS
-        return _clause(letter, min(digits, _MAX_DIGITS), left.pop(0))
+        return _clause(letter, digits, left.pop(0))
 
     found = _CLAUSE.sub(written, text)
     spend_copy(found)

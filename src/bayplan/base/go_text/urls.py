@@ -15,6 +15,7 @@ _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)?:")
 _BAD_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2}).{0,2}", re.DOTALL)
 _NOT_IN_HOST = re.compile(r"[^a-zA-Z0-9_.~!$&'()*+,;=:\[\]<>\"%\x80-\U0010ffff-]")
 _ASCII_ESCAPE = re.compile(r"%(?!25)[0-7][0-9a-fA-F]")
+_ZONE_PART = re.compile(r"%.{0,2}|.", re.DOTALL)
 _PORT = re.compile(r"(?::[0-9]*)?")
 _USER = re.compile(r"[a-zA-Z0-9._:~!$&'()*+,;=%@-]*")
 _ENCODED_PATH = re.compile(r"[a-zA-Z0-9._~!$&'()*+,;=:@\[\]%/-]*")
@@ -117,7 +118,7 @@ def _host(scheme: str, text: str) -> str:
         _check_port(port)
         address, percent, zone = name.partition("%25")
         _check_host(address)
-        _check_escapes(zone)
+        _check_zone(zone)
         return f"[{_address(_unescaped(address + percent + zone))}]{port}"
     if ":" in text:
         strict = scheme in ("http", "https")
@@ -127,10 +128,13 @@ def _host(scheme: str, text: str) -> str:
 
 
 def _address(text: str) -> str:
+    address, percent, zone = text.partition("%")
     try:
-        found = ip_address(text)
+        found = ip_address(address)
     except ValueError:
         raise GoTextError(f"invalid host: ParseAddr({quote(text)}): unable to parse IP") from None
+    if percent and not zone:
+        raise GoTextError(f"invalid host: ParseAddr({quote(text)}): zone must be a non-empty string")
     if isinstance(found, IPv4Address):
         raise GoTextError("invalid IP-literal")
     return text
@@ -148,6 +152,18 @@ def _check_host(text: str) -> None:
         if first.startswith("%"):
             raise GoTextError(f"invalid URL escape {quote(first)}")
         raise GoTextError(f"invalid character {quote(first)} in host name")
+
+
+def _check_zone(text: str) -> None:
+    """Raise GoTextError if the zone of an IPv6 address has a character that hosts lack, escaped or not, except for a space."""
+    for part in _ZONE_PART.findall(text):
+        _check_escapes(part)
+        char = chr(int(part[1:], 16)) if part.startswith("%") else part
+        is_wrong = _NOT_IN_HOST.match(char) is not None
+        if part != char and (is_wrong or char >= "\x80") and char != " ":
+            raise GoTextError(f"invalid URL escape {quote(part)}")
+        if part == char and is_wrong:
+            raise GoTextError(f"invalid character {quote(part)} in host name")
 
 
 def _check_escapes(text: str) -> None:
