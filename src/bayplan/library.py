@@ -8,6 +8,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
@@ -435,7 +436,8 @@ class Cluster:
 
     def fork(self) -> Self:
         """Return an independent copy of the cluster for experiments; its records and random streams start again."""
-        other = self.__class__.__new__(self.__class__)
+        # A copy has the attributes of subclasses, too.
+        other = copy(self)
         setup = replace(self._setup, connections=self._setup.connect())
         other._begin(setup, self.source, self.seed, self._record_level, self.state.fork())
         for key in self.pending:

@@ -316,3 +316,13 @@ def test_a_manifest_gets_defaults_and_an_invalid_one_is_refused() -> None:
     assert [each.record.node for each in cluster.schedule(limits)] == [""]
     with pytest.raises(InputError, match="expected an object with apiVersion and kind"):
         cluster.add({"kind": "Pod"})
+
+
+class NamedCluster(Cluster):
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+
+def test_a_fork_of_a_subclass_has_its_attributes() -> None:
+    assert NamedCluster("test").fork().name == "test"
