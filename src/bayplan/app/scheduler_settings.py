@@ -10,6 +10,7 @@ import msgspec
 
 from bayplan.app.custom_plugins import CustomPlugin, load_custom_plugins
 from bayplan.app.mode import Mode, reject_provider
+from bayplan.app.scheduler_setup import load_text, read_configuration
 from bayplan.base.clock import Clock
 from bayplan.base.errors import ConfigurationError
 from bayplan.engine.assemble import Assemble, assemble_scheduler
@@ -20,9 +21,7 @@ from bayplan.formats.bounded_reading import read_configuration_bytes
 from bayplan.framework.configuration.loading import (
     Examination,
     SchedulerConfiguration,
-    default_configuration,
     examine_configuration,
-    load_configuration,
 )
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.registry import Registry
@@ -129,8 +128,7 @@ class SchedulerSettings:
 
     def default_configuration(self) -> SchedulerConfiguration:
         """Return the configuration that is used if none is given."""
-        points = self.registry.extension_points_for_configuration
-        return default_configuration(self.feature_gates, extension_points_of=points)
+        return read_configuration(None, self.feature_gates, self.registry)
 
     def with_text(self, text: str) -> SchedulerSettings:
         """Return the settings with another configuration.
@@ -206,16 +204,8 @@ def read_text(path: Path) -> str:
 def _configuration(
     text: str, where: str, gates: FeatureGates, registry: Registry, custom_plugins: Sequence[CustomPlugin]
 ) -> SchedulerConfiguration:
-    points = registry.extension_points_for_configuration
-    if text.strip():
-        found = load_configuration(
-            text,
-            where=where,
-            feature_gates=gates,
-            extension_points_of=points,
-            check_tls=check_extender_tls,
-            plugin_names=registry.plugins,
-        )
+    if where or text.strip():
+        found = load_text(text, where, gates, registry)
     else:
-        found = default_configuration(gates, extension_points_of=points)
+        found = read_configuration(None, gates, registry)
     return found.with_plugins((custom.plugin, custom.weight) for custom in custom_plugins)

@@ -169,7 +169,7 @@ def read_setup(
         # Only these can enable custom plugins; skip the slow search of all installed packages otherwise.
         registry, custom_plugins = load_custom_plugins(plugins, registry)
     if config is None and text:
-        found = _load(text.encode(), where, gates, registry)
+        found = load_text(text, where, gates, registry)
     else:
         found = read_configuration(config, gates, registry)
     setup = SchedulerSetup(
@@ -211,10 +211,15 @@ def read_configuration(path: Path | None, gates: FeatureGates, registry: Registr
     """
     if path is None:
         return default_configuration(gates, extension_points_of=registry.extension_points_for_configuration)
-    return _load(read_configuration_bytes(path), str(path), gates, registry)
+    return load_text(read_configuration_bytes(path), str(path), gates, registry)
 
 
-def _load(text: bytes, where: str, gates: FeatureGates, registry: Registry) -> SchedulerConfiguration:
+def load_text(text: bytes | str, where: str, gates: FeatureGates, registry: Registry) -> SchedulerConfiguration:
+    """Return the scheduler's configuration from its text.
+
+    Raises:
+        ConfigurationError: the configuration is invalid.
+    """
     try:
         return load_configuration(
             text,
