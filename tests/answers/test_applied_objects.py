@@ -162,3 +162,16 @@ def test_an_evicted_pod_of_a_deleted_workload_is_not_created_again() -> None:
     cluster = cluster_of(node("n1"), node("n2"), WEB.obj(), top)
     answer = what_if(cluster, [parse_change(text) for text in ("cordon=n2", "restart=top", "delete=web")])
     assert {row.pod: row.kind for row in answer.differences} == {"default/top-1": "moved", "default/web-1": "gone"}
+
+
+def test_an_applied_pod_keeps_its_owner_and_the_labels_that_its_manifest_lacks() -> None:
+    pod = admitted(running("web-1", "n1", owner="web").label(tier="front").obj())
+    metadata = replace(pod.metadata, uid="", owner_references=(), labels={"extra": "yes"})
+    manifest = replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""))
+    labels: dict[str, str] = {}
+    apply = Change("apply", "new.yaml", objects=(manifest,))
+    cluster = cluster_of(node("n1"), pod)
+    what_if(cluster, [apply], after=lambda trial: labels.update(trial.scheduler.pods[pod.key].metadata.labels))
+    assert labels == {"app": "web", "tier": "front", "extra": "yes"}
+    answer = what_if(cluster, [apply, parse_change("scale=web:0")])
+    assert [(row.pod, row.kind) for row in answer.differences] == [("default/web-1", "gone")]

@@ -29,7 +29,7 @@ from bayplan.cluster.admission import PodAdmission
 from bayplan.cluster.namespace_policies import PodForbidden
 from bayplan.controllers.pod_ranking import rank_active, rank_for_deletion
 from bayplan.controllers.stateful_pods import ordinal_of
-from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.meta import KubernetesObject, ObjectMeta
 from bayplan.objects.node import Node, Taint
 from bayplan.objects.pod import Pod, PodSpec
 from bayplan.objects.selectors import tolerates
@@ -384,7 +384,18 @@ def _apply_pod(pod: Pod, file: str, admission: PodAdmission, here: ChangedCluste
         here.replace(pod)
         here.effect.notes["running pods are deleted, and the applied pods that replace them are scheduled"] = None
     else:
-        here.update(replace(pod, spec=replace(pod.spec, node_name=old.spec.node_name), status=old.status))
+        spec = replace(pod.spec, node_name=old.spec.node_name)
+        here.update(replace(pod, metadata=_applied(pod.metadata, old.metadata), spec=spec, status=old.status))
+
+
+def _applied(metadata: ObjectMeta, old: ObjectMeta) -> ObjectMeta:
+    """Return the metadata of an object in place of the old ones: kubectl apply keeps what a manifest does not have."""
+    return replace(
+        old,
+        labels={**old.labels, **metadata.labels},
+        annotations={**old.annotations, **metadata.annotations},
+        owner_references=metadata.owner_references or old.owner_references,
+    )
 
 
 def _manifest_spec(spec: PodSpec) -> PodSpec:
