@@ -63,7 +63,7 @@ class MadeUp(NamedTuple):
     @property
     def streams(self) -> bool:
         """Return whether the request might be a watch, whose answer does not end."""
-        return "watch" in self.query
+        return "watch" in self.query or "/watch/" in self.path
 
 
 class Source:
@@ -137,7 +137,7 @@ class Source:
         query = {str(name): str(value) for name, value in dict(case.query or {}).items() if chance.random() < 0.5}
         for name in chance.sample(list(_QUERIES), chance.choice((0, 0, 1, 2, 3))):
             query[name] = chance.choice(_QUERIES[name])
-        if "watch" in query:
+        if "watch" in query or "/watch/" in path:
             query["timeoutSeconds"] = "1"
         headers = {"Accept": chance.choice(_ACCEPTS) if chance.random() < 0.5 else _ACCEPTS[0]}
         if case.media_type:
