@@ -13,7 +13,8 @@ from tests.apiserver.fuzz.made_up import SEEDED, MadeUp
 INTERNAL = re.compile(
     r"resourceVersion should not be set|resourceVersion: Invalid value|unknown field|field not declared in schema|"
     r"failed to create typed patch object|failed to create manager|errors? parsing YAML|error decoding YAML|"
-    r"Internal error occurred: |duplicate entries for key|no preferred addresses found"
+    r"Internal error occurred: |duplicate entries for key|no preferred addresses found|"
+    r"target.name: Required value"
 )
 
 
