@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -151,3 +152,15 @@ def test_a_blocking_plugin_call_is_reported_as_running() -> None:
     release.set()
     thread.join()
     assert runner.running() is None
+
+
+def test_idle_workers_do_not_keep_arguments_and_results_alive() -> None:
+    class State:
+        pass
+
+    runner, state = PluginRunner(), State()
+    alive = weakref.ref(state)
+    assert runner.call("A", "Filter", lambda each: each, state) is state
+    del state
+    assert alive() is None
+    runner.close()

@@ -146,7 +146,8 @@ class PluginRunner:
         if not in_time:
             raise self._give_up(worker, running, pod)
         problem, result = worker.problem, worker.result
-        worker.problem = worker.result = None
+        # Idle workers keep nothing alive: a call refers to its arguments, and these to the whole cluster state.
+        worker.problem = worker.result = worker.call = None
         self._idle.append(worker)
         if problem is not None:
             raise self._failed(plugin, point, problem, pod)
