@@ -122,6 +122,11 @@ def test_invalid_protobuf_messages_are_refused(data: bytes, want: str) -> None:
     assert str(problem.value) == want
 
 
+def test_a_group_instead_of_a_number_is_refused() -> None:
+    with pytest.raises(ProtobufError, match="proto: wrong wireType"):
+        decode_message("io.k8s.api.core.v1.PodSpec", b"\x23\x24")
+
+
 def test_unknown_groups_are_skipped() -> None:
     assert decode_message("io.k8s.api.core.v1.Pod", b"\x7b\x08\x01\x7b\x12\x01a\x7c\x7c") == {}
 

@@ -11,6 +11,7 @@ import base64
 import struct
 from collections.abc import Callable, Iterator
 from functools import cache
+from typing import TypeAlias
 
 import msgspec
 
@@ -23,6 +24,11 @@ from bayplan.base.plain_data import Document
 MAGIC = b"k8s\x00"
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _INT64 = 1 << 63
+_GROUP, _GROUP_END = 3, 4
+"""The wire types of the start and end of a group, an obsolete kind of message, which upstream's messages do not have."""
+
+Value: TypeAlias = int | bytes | None
+"""A field's value: an integer (varint), bytes (other wire types), or None for a group."""
 
 
 class ProtobufError(ValueError):
@@ -75,8 +81,8 @@ def decode_message(type_name: str, data: bytes) -> Document:
     return out
 
 
-def _fields(data: bytes, message: str = "Unknown") -> Iterator[tuple[int, int | bytes]]:
-    """Yield each field's number and its value: an integer (varint), bytes (other wire types), or 0 for a group.
+def _fields(data: bytes, message: str = "Unknown") -> Iterator[tuple[int, Value]]:
+    """Yield each field's number and its value.
 
     Args:
         data: the encoded fields.
@@ -90,7 +96,8 @@ def _fields(data: bytes, message: str = "Unknown") -> Iterator[tuple[int, int | 
             raise ProtobufError(f"proto: {message}: illegal tag 0 (wire type {wire})")
         if wire == _GROUP_END:
             raise ProtobufError(f"proto: {message}: wiretype end group for non-group")
-        value, at = (0, _after_group(data, at)) if wire == _GROUP else _value(data, at, wire)
+        value: Value
+        value, at = (None, _after_group(data, at)) if wire == _GROUP else _value(data, at, wire)
         if at > end:
             raise ProtobufError("unexpected EOF")
         yield tag >> 3, value
@@ -110,7 +117,7 @@ def _value(data: bytes, at: int, wire: int) -> tuple[int | bytes, int]:
 
 
 def _after_group(data: bytes, at: int) -> int:
-    """Return the position after a group, an obsolete kind of message, which upstream's messages do not have.
+    """Return the position after a group.
 
     Raises:
         ProtobufError: the group does not end.
@@ -128,9 +135,6 @@ def _after_group(data: bytes, at: int) -> int:
     return at
 
 
-_GROUP, _GROUP_END = 3, 4
-
-
 def _varint(data: bytes, at: int) -> tuple[int, int]:
     result = shift = 0
     while True:
@@ -144,7 +148,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         shift += 7
 
 
-_Setter = Callable[[Document, "int | bytes"], None]
+_Setter = Callable[[Document, Value], None]
 
 
 @cache
@@ -162,14 +166,14 @@ def _setter(field: GoField) -> _Setter:
     name = field.name
     if field.inline:
 
-        def set_inline(out: Document, value: int | bytes) -> None:
+        def set_inline(out: Document, value: Value) -> None:
             out.update(decode_message(field.type, _bytes(value)))
 
         return set_inline
     if containers[:1] == ["map"]:
         inner = _list_message(read) if containers[1:] == ["list"] else read
 
-        def set_entry(out: Document, value: int | bytes) -> None:
+        def set_entry(out: Document, value: Value) -> None:
             entries = out.setdefault(name, {})
             key, item = "", inner(b"") if not isinstance(_zero(field.type), int) else inner(0)
             for number, part in _fields(_bytes(value)):
@@ -183,7 +187,7 @@ def _setter(field: GoField) -> _Setter:
         return set_entry
     if containers[:1] == ["list"]:
 
-        def add(out: Document, value: int | bytes) -> None:
+        def add(out: Document, value: Value) -> None:
             items = out.setdefault(name, [])
             assert isinstance(items, list)
             items.append(read(value))
@@ -192,7 +196,7 @@ def _setter(field: GoField) -> _Setter:
     keep_empty = "pointer" in field.containers
     zero = _zero(field.type)
 
-    def set_value(out: Document, value: int | bytes) -> None:
+    def set_value(out: Document, value: Value) -> None:
         found = read(value)
         if keep_empty or found != zero:
             out[name] = found
@@ -204,43 +208,43 @@ def _zero(type_name: str) -> object:
     return {"string": "", "bool": False, "int32": 0, "int64": 0, "float64": 0.0, "[]uint8": ""}.get(type_name)
 
 
-def _bytes(value: int | bytes) -> bytes:
+def _bytes(value: Value) -> bytes:
     if not isinstance(value, bytes):
         raise ProtobufError("proto: wrong wireType")
     return value
 
 
-def _integer(value: int | bytes) -> int:
+def _integer(value: Value) -> int:
     if not isinstance(value, int):
         raise ProtobufError("proto: wrong wireType")
     return value - (1 << 64) if value >= _INT64 else value
 
 
-def _text(value: int | bytes) -> object:
+def _text(value: Value) -> object:
     return _bytes(value).decode("utf-8", "replace")
 
 
-def _list_message(read: Callable[[int | bytes], object]) -> Callable[[int | bytes], object]:
+def _list_message(read: Callable[[Value], object]) -> Callable[[Value], object]:
     """Return a decoder for a list that is encoded as a separate message, such as the values of some maps."""
 
-    def decode(value: int | bytes) -> object:
+    def decode(value: Value) -> object:
         return [read(part) for number, part in _fields(_bytes(value)) if number == 1]
 
     return decode
 
 
-def _reader(type_name: str) -> Callable[[int | bytes], object]:
+def _reader(type_name: str) -> Callable[[Value], object]:
     special = _SPECIAL.get(type_name)
     if special is not None:
         return special
     return lambda value: decode_message(type_name, _bytes(value))
 
 
-def _quantity(value: int | bytes) -> object:
+def _quantity(value: Value) -> object:
     return next((_text(part) for number, part in _fields(_bytes(value)) if number == 1), "0")
 
 
-def _int_or_string(value: int | bytes) -> object:
+def _int_or_string(value: Value) -> object:
     kind, number_value, text = 0, 0, ""
     for number, part in _fields(_bytes(value)):
         if number == 1:
@@ -252,7 +256,7 @@ def _int_or_string(value: int | bytes) -> object:
     return text if kind == 1 else number_value
 
 
-def _instant_ns(value: int | bytes) -> int | None:
+def _instant_ns(value: Value) -> int | None:
     seconds = nanoseconds = 0
     data = _bytes(value)
     if not data:
@@ -265,15 +269,15 @@ def _instant_ns(value: int | bytes) -> int | None:
     return seconds * SECOND_NS + nanoseconds
 
 
-def _time(value: int | bytes) -> object:
+def _time(value: Value) -> object:
     return _written(value, format_time)
 
 
-def _micro_time(value: int | bytes) -> object:
+def _micro_time(value: Value) -> object:
     return _written(value, format_micro_time)
 
 
-def _written(value: int | bytes, write: Callable[[int], str]) -> str | None:
+def _written(value: Value, write: Callable[[int], str]) -> str | None:
     time_ns = _instant_ns(value)
     try:
         return None if time_ns is None else write(time_ns)
@@ -281,12 +285,12 @@ def _written(value: int | bytes, write: Callable[[int], str]) -> str | None:
         raise ProtobufError("time out of range") from problem
 
 
-def _duration(value: int | bytes) -> object:
+def _duration(value: Value) -> object:
     nanoseconds = next((_integer(part) for number, part in _fields(_bytes(value)) if number == 1), 0)
     return format_duration(nanoseconds)
 
 
-def _raw_json(value: int | bytes) -> object:
+def _raw_json(value: Value) -> object:
     raw = next((_bytes(part) for number, part in _fields(_bytes(value)) if number == 1), b"")
     try:
         return msgspec.json.decode(raw) if raw else None
@@ -294,7 +298,7 @@ def _raw_json(value: int | bytes) -> object:
         raise ProtobufError(str(problem)) from problem
 
 
-def _double(value: int | bytes) -> object:
+def _double(value: Value) -> object:
     try:
         found: float = struct.unpack("<d", _bytes(value))[0]
     except struct.error as problem:
@@ -302,7 +306,7 @@ def _double(value: int | bytes) -> object:
     return found
 
 
-_SPECIAL: dict[str, Callable[[int | bytes], object]] = {
+_SPECIAL: dict[str, Callable[[Value], object]] = {
     "string": _text,
     "bool": lambda value: bool(_integer(value)),
     "int32": _integer,
