@@ -39,7 +39,7 @@ def custom_schemas(resource: Resource, prefix: str) -> Document:
 
     Args:
         resource: the custom resource in one version.
-        prefix: what references begin with, which tells the version of OpenAPI.
+        prefix: the prefix of references (`SCHEMAS` or `DEFINITIONS`); it determines the version of OpenAPI.
     """
     name = type_name(resource, resource.kind)
     whole = part(cast(Document, resource.custom), "schema", "openAPIV3Schema")

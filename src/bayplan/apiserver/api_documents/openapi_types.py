@@ -13,7 +13,7 @@ from bayplan.formats.schema import FieldFacts, TypeFacts, UnionFacts, schema
 
 META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 SCHEMAS, DEFINITIONS = "#/components/schemas/", "#/definitions/"
-"""What references to types begin with in version 3 and in version 2."""
+"""The prefixes of references to types in version 3 and in version 2."""
 _ZEROS: dict[str, object] = {"string": "", "bool": False, "int32": 0, "int64": 0, "float64": 0}
 _ALTERNATIVES = {
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": ("integer", "string"),
@@ -26,7 +26,7 @@ def type_schemas(names: Iterable[str], prefix: str) -> Document:
 
     Args:
         names: names of types; unknown ones are ignored.
-        prefix: what references begin with: `SCHEMAS` for version 3, `DEFINITIONS` for version 2.
+        prefix: the prefix of references: `SCHEMAS` for version 3, `DEFINITIONS` for version 2.
     """
     types = schema().types
     found: dict[str, TypeFacts] = {}
@@ -41,7 +41,7 @@ def type_schemas(names: Iterable[str], prefix: str) -> Document:
 
 
 def reference(name: str, prefix: str) -> Document:
-    """Return the schema of a field with a named type. In version 3, other members may stand beside the reference."""
+    """Return the schema of a field with a named type. In version 3, other members may appear next to the reference."""
     made: Document = {"$ref": prefix + name}
     return {"allOf": [made]} if prefix == SCHEMAS else made
 
