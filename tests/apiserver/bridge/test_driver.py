@@ -8,8 +8,10 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 import pytest
 
+from bayplan.apiserver.bridge import bridge as bridge_module
 from bayplan.apiserver.bridge.bridge import Bridge, BridgeOptions
 from bayplan.apiserver.bridge.driver import BridgeDriver
+from bayplan.apiserver.bridge.housekeeping import Leases
 from bayplan.apiserver.bridge.quota_controller import QuotaController
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.backend import Backend
@@ -103,25 +105,27 @@ def test_an_exception_of_a_controller_at_a_write_affects_neither_others_nor_the_
     assert {each.getMessage() for each in caplog.records} == {"controller QuotaController nodes"}
 
 
-def test_maintenance_continues_after_an_exception(
+def test_maintenance_continues_after_an_exception_of_one_task(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    calls: list[int] = []
+    renewals: list[int] = []
 
-    def maintain(now_ns: int) -> bool:
-        calls.append(now_ns)
-        if len(calls) == 1:
-            raise RuntimeError("not now")
-        return True
+    def fail(*_: object) -> None:
+        raise RuntimeError("not now")
+
+    def renew(self: Leases, now_ns: int, limit: int) -> int:
+        renewals.append(now_ns)
+        return limit
 
     async def steps(driven: Driven) -> None:
-        monkeypatch.setattr(driven.bridge, "run_maintenance", maintain)
+        monkeypatch.setattr(bridge_module, "publish_api_server", fail)
+        monkeypatch.setattr(Leases, "renew", renew)
         async with asyncio.timeout(10):
-            while len(calls) < 3:
+            while len(renewals) < 3:
                 await asyncio.sleep(0.01)
 
-    drive(Clock(), steps)
-    assert [each.getMessage() for each in caplog.records] == ["maintenance"]
+    drive(Clock(), steps, bugs=["maintenance of the API's Service"])
+    assert {each.getMessage() for each in caplog.records} == {"maintenance of the API's Service failed"}
 
 
 def test_listeners_are_notified_by_the_event_loop() -> None:

@@ -83,6 +83,11 @@ class Bridge:
             backend.runs.add("controller-manager")
         self.on_work: Callable[[], None] | None = None
         self._bugs: dict[str, Exception] = {}
+        self._maintenance: tuple[tuple[str, Callable[[int], int]], ...] = (
+            ("the API's Service", self._publish),
+            ("leases", self._renew_leases),
+            ("events", self._expire_events),
+        )
         self._streams = RandomStreams(seed)
         self._writer = ObjectWriter(backend)
         self._recorder = EventRecorder(self._writer, self.now_ns)
@@ -289,10 +294,24 @@ class Bridge:
 
         A server calls this about once a second; each call handles only a few objects.
         """
-        publish_api_server(self.backend)
-        done = self._leases.renew(now_ns, _MAX_HOUSEKEEPING) if self.options.kubelet else 0
-        done += self._expiry.expire(now_ns, _MAX_HOUSEKEEPING)
+        done = 0
+        for name, task in self._maintenance:
+            try:
+                done += task(now_ns)
+            except Exception as problem:
+                _log.exception("maintenance of %s failed", name)
+                self._bugs[f"maintenance of {name}"] = problem
         return done >= _MAX_HOUSEKEEPING
+
+    def _publish(self, now_ns: int) -> int:
+        publish_api_server(self.backend)
+        return 0
+
+    def _renew_leases(self, now_ns: int) -> int:
+        return self._leases.renew(now_ns, _MAX_HOUSEKEEPING) if self.options.kubelet else 0
+
+    def _expire_events(self, now_ns: int) -> int:
+        return self._expiry.expire(now_ns, _MAX_HOUSEKEEPING)
 
     # --- reporting ----------------------------------------------------------------------------------------------------
 
@@ -304,7 +323,7 @@ class Bridge:
         return failures
 
     def bugs(self) -> dict[str, Exception]:
-        """Return unexpected exceptions of controllers, the kubelet and listeners, by controller and key."""
+        """Return unexpected exceptions of controllers, the kubelet, listeners and maintenance, by controller and key."""
         return self._bugs | (self._controllers.manager.problems if self._controllers is not None else {})
 
 

@@ -94,9 +94,5 @@ class BridgeDriver:
     def _run_maintenance(self) -> None:
         if self._loop is None:
             return
-        more = False
-        try:
-            more = self._bridge.run_maintenance(self._clock.now_ns())
-        except Exception:
-            _log.exception("maintenance")
+        more = self._bridge.run_maintenance(self._clock.now_ns())
         self._maintenance = self._loop.call_later(0.0 if more else _MAINTENANCE_SECONDS, self._run_maintenance)
