@@ -17,6 +17,7 @@ from bayplan.controllers.controller import RejectedWrites
 from bayplan.controllers.daemon_nodes import Eligibility, NodeEligibility, target_node
 from bayplan.controllers.pod_factory import PreparedTemplate
 from bayplan.controllers.revisions import REVISION_LABEL, RevisionHistory
+from bayplan.controllers.writer import AwaitsAnswers
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.workloads import PodTemplateSpec
@@ -129,13 +130,21 @@ class DaemonSetState:
 
     @contextmanager
     def updating(self, name: str) -> Iterator[None]:
-        """Collect the rejection of a write of the rolling update, and postpone this node."""
-        self.postponed.pop(name, None)
-        succeeded = False
+        """Collect the rejection of a write of the rolling update, and postpone this node.
+
+        A write that waits for webhook responses is repeated for the same node: another one would ask the webhooks again.
+        """
+        outcome = "rejected"
         with self.rejected:
-            yield
-            succeeded = True
-        if not succeeded:
+            try:
+                yield
+                outcome = "succeeded"
+            except AwaitsAnswers:
+                outcome = "waits"
+                raise
+        if outcome != "waits":
+            self.postponed.pop(name, None)
+        if outcome == "rejected":
             self.postponed[name] = None
 
     def forget_node(self, name: str) -> None:

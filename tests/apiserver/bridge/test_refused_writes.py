@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from bayplan.base.plain_data import part
+from bayplan.controllers.daemon_set import DaemonSetController
 from bayplan.controllers.node_lifecycle import has_ready_condition
+from bayplan.controllers.writer import AwaitsAnswers
+from bayplan.objects.pod import Pod
+from bayplan.objects.workloads import DaemonSet
 from tests.apiserver.bridge.bridge_fixture import API, APPS, BATCH, BridgeFixture, job, workload
 from tests.apiserver.client import Document
 
@@ -379,6 +383,26 @@ def test_the_pods_of_other_nodes_are_updated_although_one_is_refused(maximum: st
     fixture.run(60)
     assert before["n0"] not in fixture.names("pods")
     assert (len(fixture.names("pods")), fixture.bridge.failures()) == (4, {})
+
+
+def test_an_update_of_a_daemon_set_waits_for_the_webhooks_of_the_same_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    fixture = BridgeFixture(nodes=4)
+    strategy: Document = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}}
+    fixture.post(f"{APPS}/daemonsets", workload("DaemonSet", "agent", {"updateStrategy": strategy}))
+    fixture.run(60)
+    asked: list[str] = []
+    delete_pod = DaemonSetController.delete_pod
+
+    def wait_once(self: DaemonSetController, owner: DaemonSet, pod: Pod, now_ns: int) -> None:
+        if pod.spec.node_name not in asked[-1:]:
+            asked.append(pod.spec.node_name)
+            raise AwaitsAnswers("pod", "waits for webhooks")
+        delete_pod(self, owner, pod, now_ns)
+
+    monkeypatch.setattr(DaemonSetController, "delete_pod", wait_once)
+    fixture.patch(f"{APPS}/daemonsets/agent", {"spec": {"template": {"metadata": {"labels": {"version": "2"}}}}})
+    fixture.run(60)
+    assert sorted(asked) == ["n0", "n1", "n2", "n3"]
 
 
 def test_a_daemon_set_creates_pods_although_another_cannot_be_deleted() -> None:
