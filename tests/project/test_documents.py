@@ -72,7 +72,9 @@ def test_each_pinned_version_runs_on_the_oldest_python() -> None:
     """The metadata of the installed versions name the Python that they need; `make run` must work with ours."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     oldest = project["requires-python"].removeprefix(">=") + ".0"
-    needs = {each.name: each.metadata["Requires-Python"] or "" for each in importlib.metadata.distributions()}
+    needs = {
+        each.name: str(each.metadata.json.get("requires_python", "")) for each in importlib.metadata.distributions()
+    }
     lowest = {name: max(re.findall(r">=? *([\d.]+)", need), key=version, default="3") for name, need in needs.items()}
     assert {name: need for name, need in lowest.items() if version(need) > version(oldest)} == {}
 
