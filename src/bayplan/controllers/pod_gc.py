@@ -1,4 +1,7 @@
-"""Pod garbage collection: fails and deletes pods of missing nodes, and deletes the oldest finished pods.
+"""Pod garbage collection: pods of missing nodes, unscheduled pods that wait for finalizers, and the oldest finished pods.
+
+A pod of a missing node, or an unscheduled pod in deletion, has no kubelet that ends it. So it is marked as failed, and the
+controllers that wait for its end, such as that of Jobs, continue.
 
 Upstream waits 40 seconds before it treats a missing node as deleted; so do servers. In a simulation a deleted node
 does not come back, so its pods are deleted at once. The limit on finished pods is off by default, because reports need
@@ -29,7 +32,7 @@ QUARANTINE_NS = 40 * SECOND_NS
 
 
 class PodGarbageCollector(Controller):
-    """Reconciles nodes by name: deletes the pods of missing nodes. The empty name is the key of all finished pods.
+    """Reconciles nodes by name, and pods by key; see the module. The empty name is the key of all finished pods.
 
     Args:
         tools: see `ControllerTools`.
@@ -51,14 +54,21 @@ class PodGarbageCollector(Controller):
 
     @property
     def watches_pods(self) -> bool:
-        """Whether the number of finished pods is limited."""
-        return self._threshold > 0
+        """True: unscheduled pods may wait for finalizers."""
+        return True
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return the name of a deleted node; track finished pods, and return the empty name if there are too many."""
+        """Return the name of a deleted node, the key of an unscheduled pod in deletion, or the empty name.
+
+        Track finished pods; the empty name means that there are too many.
+        """
         item = event.object
         if not isinstance(item, Pod):
             return (item.metadata.name,) if event.type == DELETED else ()
+        if _is_stranded(item) and event.type != DELETED:
+            return (item.key,)
+        if not self._threshold:
+            return ()
         if event.type == DELETED or not is_finished(item):
             self._finished.pop(item.key, None)
             return ()
@@ -66,9 +76,14 @@ class PodGarbageCollector(Controller):
         return (_FINISHED_PODS,) if len(self._finished) > self._threshold else ()
 
     def reconcile(self, key: str, now_ns: int) -> ReconcileResult:
-        """Delete the pods of a missing node, or the oldest of too many finished pods."""
+        """Delete the pods of a missing node, or the oldest of too many finished pods, or fail an unscheduled pod."""
         if key == _FINISHED_PODS:
             return self._trim(now_ns)
+        if "/" in key:
+            pod = self.store.pods.get(key)
+            if pod is not None and _is_stranded(pod):
+                self.writer.update(replace(pod, status=replace(pod.status, phase="Failed")))
+            return None
         if key in self.store.nodes or not self.store.pods_on(key):
             self._missing_since.pop(key, None)
             return None
@@ -111,6 +126,11 @@ class PodGarbageCollector(Controller):
         if rejected.problem is None:
             self._next_check_ns = now_ns + _CHECK_PERIOD_NS
         return rejected.result(None, now_ns)
+
+
+def _is_stranded(pod: Pod) -> bool:
+    """Return whether a pod in deletion was never bound to a node, and has not ended."""
+    return pod.metadata.deletion_timestamp is not None and not pod.spec.node_name and not is_finished(pod)
 
 
 def _is_removed(pod: Pod) -> bool:

@@ -428,3 +428,16 @@ def test_an_exception_about_one_pod_does_not_keep_the_kubelet_from_others(monkey
         "bad": "Pending",
         "good": "Running",
     }
+
+
+def test_an_unscheduled_pod_that_waits_for_finalizers_fails_so_that_its_job_replaces_it() -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(f"{BATCH}/jobs", job("sums", spec={"podReplacementPolicy": "Failed"}))
+    fixture.run(schedule=False)
+    (first,) = fixture.names("pods")
+    fixture.delete(f"{PODS}/{first}")
+    fixture.run(20, schedule=False)
+    assert first not in fixture.names("pods")
+    assert len(fixture.names("pods")) == 1
+    sums = fixture.get(f"{BATCH}/jobs/sums")
+    assert [sums.at(f"status.{name}") for name in ("active", "failed", "terminating")] == [1, 1, 0]
