@@ -41,7 +41,8 @@ class CronJobController(Controller):
         if item is None:
             return None
         jobs = self.store.dependents(item.metadata.uid, Job)
-        status = self._sync_active(item, jobs)
+        self._report_unexpected(item, jobs)
+        status = synced = self._sync_active(item, jobs)
         next_ns: int | None = None
         rejected = RejectedWrites()
         if item.metadata.deletion_timestamp is None:
@@ -51,7 +52,7 @@ class CronJobController(Controller):
             self._trim_history(item, jobs, now_ns, rejected)
         if status != item.status:
             self.writer.update(replace(item, status=status))
-            self._report_ended(item, status)
+            self._report_ended(item, synced)
         return rejected.result(next_ns, now_ns)
 
     def failed(self, key: str, problem: InputError) -> None:
@@ -60,6 +61,14 @@ class CronJobController(Controller):
         if item is not None and not isinstance(problem, WriteRejected):
             text = f'unparseable schedule: "{item.spec.schedule}" : {problem}'
             self.record(item, "UnparseableSchedule", text, type_=WARNING)
+
+    def _report_unexpected(self, item: CronJob, jobs: list[Job]) -> None:
+        """Record events about running Jobs that are not in the status, such as those that kubectl creates from a CronJob."""
+        active = {reference.uid for reference in item.status.active}
+        for job in jobs:
+            if job.metadata.uid not in active and finish_condition(job) is None:
+                text = f"Saw a job that the controller did not create or forgot: {job.metadata.name}"
+                self.record(item, "UnexpectedJob", text, type_=WARNING)
 
     def _report_ended(self, item: CronJob, status: CronJobStatus) -> None:
         """Record events about the Jobs that are no longer active."""
@@ -137,6 +146,7 @@ class CronJobController(Controller):
                 namespace=job.metadata.namespace,
                 name=job.metadata.name,
                 uid=job.metadata.uid,
+                resource_version=job.metadata.resource_version,
             )
             since_ns = due_ns
             kept = () if spec.concurrency_policy == "Replace" else status.active

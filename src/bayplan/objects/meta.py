@@ -121,6 +121,7 @@ class ObjectReference(ApiStruct, frozen=True, kw_only=True):
     namespace: str = ""
     name: str = ""
     uid: str = ""
+    resource_version: str = ""
 
 
 class KubernetesObject(ApiStruct, frozen=True, kw_only=True):
