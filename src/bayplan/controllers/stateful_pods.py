@@ -74,10 +74,12 @@ class StatefulPods:
         except AwaitsAnswers:
             raise
         except WriteRejected as refusal:
-            text = f"create Pod {name} in StatefulSet {set_name} failed error: {refusal.message}"
-            record(item, "FailedCreate", text, type_=WARNING)
+            # Upstream is silent about a pod of the same name that does not belong to the set.
+            if f"{item.metadata.namespace}/{name}" not in self._store.pods:
+                text = f"Create Pod {name} in StatefulSet {set_name} failed error: {refusal.message}"
+                record(item, "FailedCreate", text, type_=WARNING)
             raise
-        record(item, "SuccessfulCreate", f"create Pod {name} in StatefulSet {set_name} successful")
+        record(item, "SuccessfulCreate", f"Create Pod {name} in StatefulSet {set_name} successful")
         self.own_claims(item, pod, condemned=False)
         return pod
 
@@ -98,7 +100,7 @@ class StatefulPods:
             )
             status = replace(template.status, phase=template.status.phase or "Pending")
             self._writer.create(PersistentVolumeClaim(metadata=metadata, spec=template.spec, status=status), now_ns)
-            text = f"create Claim {name} Pod {pod_name} in StatefulSet {item.metadata.name} success"
+            text = f"Create Claim {name} Pod {pod_name} in StatefulSet {item.metadata.name} success"
             self._controller.record(item, "SuccessfulCreate", text)
 
     def own_claims(self, item: StatefulSet, pod: Pod, *, condemned: bool) -> None:

@@ -118,7 +118,7 @@ class StatefulSetController(Controller):
     def delete_pod(self, owner: KubernetesObject, pod: Pod, now_ns: int) -> None:
         """Delete a pod of a set and record an event about it."""
         self.writer.delete(pod, now_ns)
-        text = f"delete Pod {pod.metadata.name} in StatefulSet {owner.metadata.name} successful"
+        text = f"Delete Pod {pod.metadata.name} in StatefulSet {owner.metadata.name} successful"
         self.record(owner, "SuccessfulDelete", text)
 
     # --- revisions ----------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.apiserver.bridge.bridge_fixture import APPS, BridgeFixture, workload
+from tests.apiserver.bridge.bridge_fixture import API, APPS, BridgeFixture, template, workload
 from tests.apiserver.bridge.test_refused_writes import allow, refuse
 
 
@@ -69,3 +69,17 @@ def test_orphans_are_adopted_although_one_cannot_be_and_then_nothing_is_created(
     allow(fixture)
     assert ordinals(fixture) == [0, 1, 2, 3]
     assert all(pod.metadata.owner_references for pod in fixture.bridge.store.pods.values())
+
+
+def test_only_a_refused_pod_is_reported_and_not_a_taken_name() -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(f"{API}/namespaces/default/pods", template(name="db-0", labels={"app": "other"}))
+    stateful_set(fixture, "OrderedReady", 1)
+    assert list(fixture.bridge.failures()) == ["StatefulSet default/db"]
+    assert fixture.reported("StatefulSet") == []
+    refuse(fixture, "CREATE", "object.metadata.name != 'db-0'")
+    fixture.delete(f"{API}/namespaces/default/pods/db-0")
+    fixture.run(30)
+    assert fixture.reported("StatefulSet")[0].startswith(
+        "FailedCreate: Create Pod db-0 in StatefulSet db failed error: "
+    )

@@ -139,8 +139,8 @@ def test_a_stateful_set_creates_ordered_pods_and_claims_from_whole_templates() -
     assert fixture.get(f"{PODS}/db-1").at("spec.hostname") == "db-1"
     assert fixture.get(f"{PODS}/db-1").at("spec.containers.0.env.0.value") == "hello"
     assert fixture.reported("StatefulSet")[:2] == [
-        "SuccessfulCreate: create Claim data-db-0 Pod db-0 in StatefulSet db success",
-        "SuccessfulCreate: create Pod db-0 in StatefulSet db successful",
+        "SuccessfulCreate: Create Claim data-db-0 Pod db-0 in StatefulSet db success",
+        "SuccessfulCreate: Create Pod db-0 in StatefulSet db successful",
     ]
     fixture.delete(f"{PODS}/db-1")
     fixture.run()
