@@ -181,6 +181,8 @@ class DisruptionController(Controller):
         state = self._states.get(key)
         if item is None or state is None:
             return None
+        if not state.healthy:
+            self.record(item, "NoPods", "No matching pods found")
         try:
             expected, desired = self._wanted(item, state)
         except _UnknownScaleError as problem:
@@ -198,8 +200,6 @@ class DisruptionController(Controller):
         if self._reports and state.has_unmanaged and _is_relative(item):
             self.record(item, "UnmanagedPods", _UNMANAGED.format(_go_text(item.spec.selector)), type_=WARNING)
         reason = "SufficientPods" if allowed > 0 else "InsufficientPods"
-        if not state.healthy and item.metadata.generation != item.status.observed_generation:
-            self.record(item, "NoPods", "No matching pods found")
         self._write(
             item,
             replace(
