@@ -36,6 +36,8 @@ from bayplan.objects.workloads import DaemonSet
 
 _FIRST_BACKOFF_NS = SECOND_NS
 _MAX_BACKOFF_NS = 15 * 60 * SECOND_NS
+_GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"
+_GENERATION_LABEL = "pod-template-generation"
 
 
 class DaemonSetController(Controller):
@@ -232,6 +234,9 @@ class DaemonSetController(Controller):
         if prepared is None or not self.pods.is_current(prepared, item.spec.template):
             template = item.spec.template
             labels = {**template.metadata.labels, REVISION_LABEL: revision.hash}
+            generation = item.metadata.annotations.get(_GENERATION_ANNOTATION)
+            if generation is not None:
+                labels[_GENERATION_LABEL] = generation
             prepared = self.pods.prepare(item, daemon_template(template), labels=labels)
             prepared = state.prepared = prepared.of_template(template)
         return prepared

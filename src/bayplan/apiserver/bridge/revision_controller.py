@@ -25,6 +25,9 @@ from bayplan.controllers.pod_factory import controller_reference
 from bayplan.controllers.revisions import REVISION_LABEL, observed_daemon_set_hash, observed_stateful_set_hash
 from bayplan.objects.workloads import DEFAULT_REVISION_HISTORY_LIMIT, DaemonSet, StatefulSet
 
+_HASH_LABEL = "controller.kubernetes.io/hash"
+"""The label of the hash in revisions of StatefulSets. Revisions of DaemonSets have it in `REVISION_LABEL`."""
+
 
 class RevisionController(Controller):
     """Reconciles the revisions of sets; keys are the kind and the key of a set.
@@ -109,12 +112,13 @@ class RevisionController(Controller):
         metadata = item.metadata
         stored = self._documents.get(TABLE_OF_KIND[type(item)], (metadata.namespace, metadata.name))
         template = part(decode_item(stored), "spec", "template") if stored is not None else {}
-        labels = {**item.spec.template.metadata.labels, REVISION_LABEL: digest}
+        label = REVISION_LABEL if isinstance(item, DaemonSet) else _HASH_LABEL
         return {
             "metadata": {
                 "name": name,
                 "namespace": metadata.namespace,
-                "labels": labels,
+                "labels": {**item.spec.template.metadata.labels, label: digest},
+                "annotations": metadata.annotations,
                 "ownerReferences": [plain(controller_reference(item))],
             },
             "data": {"spec": {"template": {**template, "$patch": "replace"}}},

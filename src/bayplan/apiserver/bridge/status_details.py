@@ -35,6 +35,9 @@ def complete_status(
         for statuses in _CONTAINERS_OF:
             _describe_containers(document, status, statuses)
         status.update(with_lists(status))
+    if isinstance(item, Job):
+        # Upstream stores it with the first status. It stays empty here, because finished pods are counted in one write.
+        status.setdefault("uncountedTerminatedPods", {})
     if isinstance(item, Node):
         status.update(with_identity(document, status))
     if isinstance(item, PodDisruptionBudget):

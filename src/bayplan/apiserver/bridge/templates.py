@@ -17,6 +17,7 @@ from bayplan.apiserver.bridge.typed_store import TABLE_OF_KIND, TypedStore
 from bayplan.apiserver.rest.backend import decode_item
 from bayplan.apiserver.store.store import Store
 from bayplan.base.plain_data import Document, part, parts
+from bayplan.controllers.job_indexes import INDEX_ANNOTATION
 from bayplan.controllers.revisions import REVISION_LABEL
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
@@ -37,6 +38,7 @@ _TEMPLATE_OWNERS: dict[str, type[KubernetesObject]] = {
 }
 _SERVER_OWNED = ("uid", "resourceVersion", "creationTimestamp", "generation")
 _MAX_SOURCES = 256
+_INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
 
 
 def plain(item: object) -> object:
@@ -61,7 +63,9 @@ class Templates:
         """Return the untyped form of a new object, without status."""
         document: Document = {"metadata": self._metadata(item)}
         if isinstance(item, Pod):
-            document["spec"] = self._spec_of_pod(item)
+            document["spec"] = spec = self._spec_of_pod(item)
+            if INDEX_ANNOTATION in item.metadata.annotations:
+                document["spec"] = _with_index_variable(spec)
             return document
         document.update((name, value) for name, value in cast("Document", plain(item)).items() if name != "metadata")
         document.pop("status", None)
@@ -83,14 +87,14 @@ class Templates:
 
     # --- from the template of the owner -------------------------------------------------------------------------------
 
-    def _spec_of_pod(self, pod: Pod) -> object:
+    def _spec_of_pod(self, pod: Pod) -> Document:
         source = self._older_template(pod) or self._template_of_owner(pod)
         if source is None:
-            return plain(pod.spec)
+            return cast("Document", plain(pod.spec))
         document, typed, before = source
         if pod.spec is typed:
             return document
-        return merged(document, before, plain(pod.spec))
+        return cast("Document", merged(document, before, plain(pod.spec)))
 
     def _older_template(self, pod: Pod) -> tuple[Document, object, object] | None:
         """Return the stored template of the revision that a pod of a StatefulSet or DaemonSet is created from, or None.
@@ -195,3 +199,18 @@ class Templates:
                 if stored is not None:
                     document["spec"] = part(decode_item(stored), "spec", "spec")
                 return
+
+
+def _with_index_variable(spec: Document) -> Document:
+    """Return the spec of a pod of an Indexed Job with the variable JOB_COMPLETION_INDEX in every container."""
+    source = {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX_ANNOTATION}']"}}
+    variable: Document = {"name": _INDEX_VARIABLE, "valueFrom": source}
+    changed: Document = {}
+    for name in ("initContainers", "containers"):
+        changed[name] = [
+            each
+            if any(known.get("name") == _INDEX_VARIABLE for known in parts(each, "env"))
+            else {**each, "env": [*parts(each, "env"), variable]}
+            for each in parts(spec, name)
+        ]
+    return {**spec, **{name: containers for name, containers in changed.items() if containers}}

@@ -1,0 +1,103 @@
+"""The objects that controllers create: labels, annotations and variables in addition to those of the template."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from tests.apiserver.bridge.bridge_fixture import API, APPS, BATCH, BridgeFixture, job, workload
+from tests.apiserver.client import Document
+
+PODS = f"{API}/namespaces/default/pods"
+
+
+def test_pods_and_revisions_of_a_daemon_set_have_the_generation_of_the_template() -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(f"{APPS}/daemonsets", workload("DaemonSet", "agent", image="app:1"))
+    fixture.run()
+    for generation in ("1", "2"):
+        (pod,) = fixture.documents("pods")
+        labels = cast("dict[str, Document]", pod["metadata"])["labels"]
+        assert labels["pod-template-generation"] == generation
+        newest = max(fixture.documents("apps/controllerrevisions"), key=lambda each: cast("int", each["revision"]))
+        metadata = cast("dict[str, Document]", newest["metadata"])
+        assert metadata["annotations"] == {"deprecated.daemonset.template.generation": generation}
+        assert metadata["labels"] == {"app": "x", "controller-revision-hash": labels["controller-revision-hash"]}
+        fixture.patch(f"{APPS}/daemonsets/agent", {"spec": {"template": {"metadata": {"annotations": {"v": "2"}}}}})
+        fixture.run()
+
+
+def test_a_revision_of_a_stateful_set_has_its_annotations_and_the_label_of_the_hash() -> None:
+    fixture = BridgeFixture(nodes=1)
+    document = workload("StatefulSet", "db", {"replicas": 1, "serviceName": "db"})
+    document["metadata"] = {"name": "db", "annotations": {"team": "a"}}
+    fixture.post(f"{APPS}/statefulsets", document)
+    fixture.run()
+    (revision,) = fixture.documents("apps/controllerrevisions")
+    metadata = cast("dict[str, Document]", revision["metadata"])
+    digest = str(metadata["name"]).removeprefix("db-")
+    assert metadata["labels"] == {"app": "x", "controller.kubernetes.io/hash": digest}
+    assert metadata["annotations"] == {"team": "a"}
+
+
+@pytest.mark.parametrize(
+    ("env", "want"),
+    [
+        pytest.param([{"name": "A", "value": "1"}], ["A", "JOB_COMPLETION_INDEX"], id="the variable comes last"),
+        pytest.param(
+            [{"name": "JOB_COMPLETION_INDEX", "value": "1"}], ["JOB_COMPLETION_INDEX"], id="it is not replaced"
+        ),
+    ],
+)
+def test_containers_of_an_indexed_job_know_their_index(env: list[Document], want: list[str]) -> None:
+    fixture = BridgeFixture(nodes=1)
+    document = job("sums", spec={"completionMode": "Indexed", "completions": 1})
+    spec = cast("dict[str, dict[str, Document]]", document["spec"])["template"]["spec"]
+    spec["initContainers"] = [{"name": "i", "image": "app:1"}]
+    cast("list[Document]", spec["containers"])[0]["env"] = env
+    fixture.post(f"{BATCH}/jobs", document)
+    fixture.run()
+    made = fixture.get(f"{PODS}/{fixture.names('pods')[0]}")
+    assert [each["name"] for each in cast("list[Document]", made.at("spec.containers.0.env"))] == want
+    assert made.at("spec.initContainers.0.env") == [
+        {
+            "name": "JOB_COMPLETION_INDEX",
+            "valueFrom": {
+                "fieldRef": {
+                    "apiVersion": "v1",
+                    "fieldPath": "metadata.labels['batch.kubernetes.io/job-completion-index']",
+                }
+            },
+        }
+    ]
+
+
+def test_the_status_of_a_job_has_an_empty_list_of_uncounted_pods() -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(f"{BATCH}/jobs", job("sums", "5s"))
+    for seconds in (0, 30):
+        fixture.run(seconds)
+        assert fixture.get(f"{BATCH}/jobs/sums").at("status.uncountedTerminatedPods") == {}
+
+
+def test_a_cron_job_that_replaces_its_job_does_not_miss_it_but_reports_jobs_of_clients() -> None:
+    fixture = BridgeFixture(nodes=1)
+    inner = job("unused", "10m")["spec"]
+    spec = {"schedule": "* * * * *", "concurrencyPolicy": "Replace", "jobTemplate": {"spec": inner}}
+    uid = fixture.post(f"{BATCH}/cronjobs", {"metadata": {"name": "tick"}, "spec": spec}).at("metadata.uid")
+    fixture.run(150)
+    (name,) = fixture.names("batch/jobs")
+    (active,) = cast("list[Document]", fixture.get(f"{BATCH}/cronjobs/tick").at("status.active"))
+    version = str(active.pop("resourceVersion"))
+    assert version.isdecimal()
+    assert active["name"] == name
+    reasons = [each.partition(":")[0] for each in fixture.reported("CronJob")]
+    assert reasons == ["SuccessfulCreate", "SuccessfulDelete", "SuccessfulCreate"]
+    made = job("by-hand", "10m")
+    owner = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "tick", "uid": uid, "controller": True}
+    made["metadata"] = {"name": "by-hand", "ownerReferences": [owner]}
+    fixture.post(f"{BATCH}/jobs", made)
+    fixture.run()
+    text = "UnexpectedJob: Saw a job that the controller did not create or forgot: by-hand"
+    assert fixture.reported("CronJob")[3:] == [text]
