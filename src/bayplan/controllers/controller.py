@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 import msgspec
 
@@ -92,6 +92,14 @@ class RejectedWrites:
         return PartialFailure(self.problem, again_ns)
 
 
+class Claims(Protocol):
+    """Adopts and releases the objects that a workload owns; see `bayplan.controllers.adoption`."""
+
+    def claim(self, kind: Kind, key: str, now_ns: int) -> bool:
+        """Handle the pending changes of what an owner owns; return whether any object was written."""
+        ...
+
+
 class Controller(ABC):
     """One control loop.
 
@@ -103,12 +111,14 @@ class Controller(ABC):
         watches_pods: whether it receives the events of all pods. The manager reads it again after every event of
             another kind.
         follows_pods: whether it receives every event of a pod that one of its objects controls, see `pod_changed`.
+        claims: adopts and releases the objects' dependents before each reconcile, or None.
     """
 
     kind: ClassVar[Kind]
     component: ClassVar[str] = ""
     watches: ClassVar[tuple[Kind, ...]] = ()
     follows_pods: ClassVar[bool] = False
+    claims: Claims | None = None
 
     def __init__(self, tools: ControllerTools) -> None:
         self.store = tools.store

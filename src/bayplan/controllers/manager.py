@@ -264,6 +264,10 @@ class ControllerManager:
 
     def _reconcile(self, work: Work, now_ns: int) -> None:
         controller, key = work
+        if controller.claims is not None and controller.claims.claim(controller.kind, key, now_ns):
+            # The controller learns of the adopted and released objects from the events of these writes.
+            self._work.add_at(work, now_ns)
+            return
         result = controller.reconcile(key, now_ns)
         if isinstance(result, PartialFailure):
             self._note_failure(work, result.problem, now_ns)

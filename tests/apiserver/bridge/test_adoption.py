@@ -14,8 +14,11 @@ from bayplan.controllers.adoption import SeenObjects
 from bayplan.controllers.revisions import RevisionHistory
 from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.workloads import ReplicaSet
-from tests.apiserver.bridge.bridge_fixture import API, APPS, BridgeFixture, workload
+from tests.apiserver.bridge.bridge_fixture import API, APPS, BATCH, BridgeFixture, job, template, workload
 from tests.apiserver.client import Document
+
+PODS = f"{API}/namespaces/default/pods"
+CONTROLLERS = f"{API}/namespaces/default/replicationcontrollers"
 
 
 def replica_set(uid: str) -> ReplicaSet:
@@ -92,3 +95,91 @@ def test_a_replica_set_adopts_no_copy_of_a_pod() -> None:
     fixture.run()
     assert len(fixture.names("pods")) == 2
     assert fixture.bridge.store.pods["default/copy"].metadata.owner_references == ()
+
+
+def replication_controller(replicas: int) -> Document:
+    spec = {"replicas": replicas, "selector": {"app": "x"}, "template": template()}
+    return {"metadata": {"name": "web"}, "spec": spec}
+
+
+WORKLOADS: list[tuple[str, Document]] = [
+    (CONTROLLERS, replication_controller(1)),
+    (f"{APPS}/statefulsets", workload("StatefulSet", "web", {"replicas": 1, "serviceName": "web"})),
+    (f"{APPS}/daemonsets", workload("DaemonSet", "web")),
+    (f"{BATCH}/jobs", job("web", "600s")),
+]
+KINDS = ["ReplicationController", "StatefulSet", "DaemonSet", "Job"]
+
+
+def owner_of(fixture: BridgeFixture, name: str) -> str:
+    controller = fixture.bridge.store.pods[f"default/{name}"].metadata.controller()
+    return controller.kind if controller is not None else ""
+
+
+@pytest.mark.parametrize(("path", "document"), WORKLOADS, ids=KINDS)
+def test_a_pod_that_loses_its_owner_but_matches_is_adopted_again(path: str, document: Document) -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(path, document)
+    fixture.run(5)
+    (name,) = fixture.names("pods")
+    owner = owner_of(fixture, name)
+    before = fixture.get(f"{PODS}/{name}").at("metadata.finalizers")
+    fixture.patch(f"{PODS}/{name}", {"metadata": {"ownerReferences": None}})
+    fixture.run(5)
+    assert (fixture.names("pods"), owner_of(fixture, name)) == ([name], owner)
+    assert fixture.get(f"{PODS}/{name}").at("metadata.finalizers") == before
+
+
+@pytest.mark.parametrize(("path", "document"), WORKLOADS, ids=KINDS)
+def test_a_pod_that_no_longer_matches_is_released(path: str, document: Document) -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(path, document)
+    fixture.run(5)
+    (name,) = fixture.names("pods")
+    labels = {"app": None, "batch.kubernetes.io/controller-uid": None}
+    fixture.patch(f"{PODS}/{name}", {"metadata": {"labels": labels}})
+    fixture.run(5)
+    assert owner_of(fixture, name) == ""
+    # The pods of a StatefulSet have fixed names, so the name is taken.
+    takes_name = path.endswith("statefulsets")
+    assert len(fixture.names("pods")) == (1 if takes_name else 2)
+    assert list(fixture.bridge.failures()) == ["StatefulSet default/web"] * takes_name
+    assert fixture.get(f"{path}/web").at("status.replicas") == 0 if takes_name else True
+
+
+def test_a_stateful_set_adopts_and_deletes_pods_beyond_its_replicas_but_only_those_with_its_name() -> None:
+    fixture = BridgeFixture(nodes=1)
+    for name in ("web-1", "web-7", "web-x", "other-2"):
+        fixture.post(PODS, template(name=name))
+    fixture.post(f"{APPS}/statefulsets", workload("StatefulSet", "web", {"replicas": 2, "serviceName": "web"}))
+    fixture.run(60)
+    assert fixture.names("pods") == ["other-2", "web-0", "web-1", "web-x"]
+    assert [owner_of(fixture, name) for name in fixture.names("pods")] == ["", "StatefulSet", "StatefulSet", ""]
+
+
+def test_a_replication_controller_adopts_and_releases_pods_when_its_selector_changes() -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(PODS, template(name="plain", labels={"app": "y"}))
+    fixture.post(CONTROLLERS, replication_controller(2))
+    fixture.run()
+    former = [name for name in fixture.names("pods") if name != "plain"]
+    spec = {"selector": {"app": "y"}, "template": {"metadata": {"labels": {"app": "y"}}}}
+    fixture.patch(f"{CONTROLLERS}/web", {"spec": spec})
+    fixture.run()
+    assert [owner_of(fixture, name) for name in former] == ["", ""]
+    assert owner_of(fixture, "plain") == "ReplicationController"
+    assert len(fixture.names("pods")) == 4
+
+
+def test_a_daemon_set_adopts_ended_pods_but_a_replica_set_does_not() -> None:
+    fixture = BridgeFixture(nodes=1)
+    for name in ("one", "two"):
+        fixture.post(PODS, template(name=name, labels={"app": name}, annotations={"bayplan.io/run-time": "1s"}))
+        fixture.patch(f"{PODS}/{name}/status", {"status": {"phase": "Failed"}})
+    fixture.run(5)
+    for kind, name in (("ReplicaSet", "one"), ("DaemonSet", "two")):
+        spec: Document = {"selector": {"matchLabels": {"app": name}}}
+        fixture.post(f"{APPS}/{kind.lower()}s", workload(kind, name, spec, labels={"app": name}))
+    fixture.run()
+    assert owner_of(fixture, "one") == ""
+    assert "two" not in fixture.names("pods")

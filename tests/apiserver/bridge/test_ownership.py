@@ -51,14 +51,14 @@ def test_a_set_no_longer_counts_a_pod_that_lost_its_owner() -> None:
     assert [status.at(f"status.{field}") for field in ("replicas", "updatedReplicas")] == [2, 2]
 
 
-def test_a_job_replaces_a_pod_that_loses_its_owner_and_removes_its_finalizer() -> None:
+def test_a_job_replaces_a_pod_whose_labels_change_and_removes_its_finalizer() -> None:
     fixture = BridgeFixture(nodes=2)
     spec: Document = {"parallelism": 2, "completions": 2, "completionMode": "Indexed"}
     fixture.post(f"{BATCH}/jobs", job("calc", "100s", spec))
     fixture.run(10)
     first = fixture.names("pods")[0]
     wanted = completion_index(fixture.bridge.store.pods[f"default/{first}"])
-    fixture.patch(f"{PODS}/{first}", {"metadata": {"ownerReferences": None}})
+    fixture.patch(f"{PODS}/{first}", {"metadata": {"labels": {"batch.kubernetes.io/controller-uid": None}}})
     fixture.run(10)
     assert fixture.get(f"{PODS}/{first}").at("metadata.finalizers") is None
     [replacement] = [name for name in owned(fixture) if name.startswith(f"calc-{wanted}-")]

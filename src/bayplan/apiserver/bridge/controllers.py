@@ -21,7 +21,7 @@ from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.admission import PodAdmission
 from bayplan.cluster.naming import NameGenerator
 from bayplan.cluster.store import Kind
-from bayplan.controllers.adoption import AdoptingDeployments, AdoptingReplicaSets, PodOwnership, ReplicaSetOwnership
+from bayplan.controllers.adoption import Ownership, PodOwnership, ReplicaSetOwnership
 from bayplan.controllers.controller import Controller, ControllerTools
 from bayplan.controllers.daemon_set import DaemonSetController
 from bayplan.controllers.deployment_progress import DeploymentProgress
@@ -36,7 +36,7 @@ from bayplan.controllers.protection import ClaimProtection, VolumeProtection
 from bayplan.controllers.resource_claims import ResourceClaimController
 from bayplan.controllers.stateful_set import StatefulSetController
 from bayplan.objects.pod import Pod, PodSpec
-from bayplan.objects.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
+from bayplan.objects.workloads import DaemonSet, StatefulSet
 
 
 class NoAdmission(PodAdmission):
@@ -114,14 +114,14 @@ def make_controllers(
     pod_ownership, replica_set_ownership = PodOwnership(tools), ReplicaSetOwnership(tools)
     restored = partial(stored_revisions, documents)
     own: dict[Kind, Controller] = {
-        Deployment: AdoptingDeployments(tools, replica_set_ownership),
-        ReplicaSet: AdoptingReplicaSets(tools, pod_ownership),
         StatefulSet: StatefulSetController(tools, restored),
         DaemonSet: DaemonSetController(tools, restored),
     }
+    workloads = [own.get(each.kind, each) for each in workload_controllers(tools)]
+    _set_claims(workloads, pod_ownership, replica_set_ownership)
     manager = ControllerManager(
         store,
-        [own.get(each.kind, each) for each in workload_controllers(tools)],
+        workloads,
         others=(
             node_lifecycle,
             pod_gc,
@@ -151,3 +151,11 @@ def make_controllers(
         PolicyController(tools, documents, writer, enqueue, backend=backend),
     )
     return ControllerSet(manager, of_documents)
+
+
+def _set_claims(controllers: list[Controller], *ownerships: Ownership) -> None:
+    """Let workloads adopt and release objects before each reconcile."""
+    for controller in controllers:
+        for ownership in ownerships:
+            if controller.kind in ownership.owner_kinds:
+                controller.claims = ownership
