@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.store import ChangeEvent
 from bayplan.controllers.controller import Controller
 from bayplan.objects.pod import Pod
@@ -18,7 +17,10 @@ VOLUME_PROTECTION = "kubernetes.io/pv-protection"
 
 
 class ClaimProtection(Controller):
-    """Removes the protection finalizer from claims that are being deleted, once no pod uses them."""
+    """Removes the protection finalizer from claims that are being deleted, once no pod on a node uses them.
+
+    Unscheduled pods do not count, because no kubelet starts a pod whose claim is being deleted; ended pods do.
+    """
 
     kind = PersistentVolumeClaim
     watches = (PersistentVolumeClaim,)
@@ -29,21 +31,21 @@ class ClaimProtection(Controller):
         return any(claim.metadata.deletion_timestamp is not None for claim in self.store.all(PersistentVolumeClaim))
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return the key of a claim that is being deleted, or of the claims that a finished or deleted pod used."""
+        """Return the key of a claim that is being deleted, or of the claims that a deleted pod used."""
         item = event.object
         if not isinstance(item, Pod):
             return (item.key,) if item.metadata.deletion_timestamp is not None else ()
-        if event.new is not None and not is_finished(item):
+        if event.new is not None and not _is_shut_down(item):
             return ()
-        return _claims_of(item)
+        return [*_claims_of(item), *_ephemeral_claims_of(item)]
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Remove the protection finalizer from a claim that is being deleted and that no pod uses."""
+        """Remove the protection finalizer from a claim that is being deleted and that no pod on a node uses."""
         claim = self.store.get(PersistentVolumeClaim, key)
         if claim is None or claim.metadata.deletion_timestamp is None:
             return None
         if CLAIM_PROTECTION in claim.metadata.finalizers and not any(
-            key in _claims_of(pod) and not is_finished(pod) for pod in self.store.pods.values()
+            _uses(pod, key) for pod in self.store.pods.values() if pod.spec.node_name
         ):
             self.writer.drop_finalizer(claim, CLAIM_PROTECTION)
         return None
@@ -80,13 +82,24 @@ class VolumeProtection(Controller):
         return claim is not None and reference.uid in ("", claim.metadata.uid)
 
 
+def _uses(pod: Pod, claim: str) -> bool:
+    """Return whether a pod uses the claim with this key; if only finalizers keep the pod, its ephemeral volumes do not count."""
+    return claim in _claims_of(pod) or (not _is_shut_down(pod) and claim in _ephemeral_claims_of(pod))
+
+
+def _is_shut_down(pod: Pod) -> bool:
+    metadata = pod.metadata
+    return metadata.deletion_timestamp is not None and metadata.deletion_grace_period_seconds == 0
+
+
 def _claims_of(pod: Pod) -> list[str]:
-    """Return the keys of the claims of a pod's volumes, including ephemeral volumes."""
-    namespace, name = pod.metadata.namespace, pod.metadata.name
-    keys = []
-    for volume in pod.spec.volumes:
-        if volume.persistent_volume_claim is not None:
-            keys.append(f"{namespace}/{volume.persistent_volume_claim.claim_name}")
-        elif volume.ephemeral is not None:
-            keys.append(f"{namespace}/{name}-{volume.name}")
-    return keys
+    """Return the keys of the claims that the volumes of a pod name."""
+    namespace = pod.metadata.namespace
+    named = (volume.persistent_volume_claim for volume in pod.spec.volumes)
+    return [f"{namespace}/{each.claim_name}" for each in named if each is not None]
+
+
+def _ephemeral_claims_of(pod: Pod) -> list[str]:
+    """Return the keys of the claims of a pod's ephemeral volumes."""
+    prefix = f"{pod.metadata.namespace}/{pod.metadata.name}-"
+    return [f"{prefix}{volume.name}" for volume in pod.spec.volumes if volume.ephemeral is not None]

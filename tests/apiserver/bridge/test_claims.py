@@ -1,0 +1,61 @@
+"""Claims of a server: events about claims that stay unbound, and which pods keep a claim that is being deleted."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.apiserver.bridge.bridge_fixture import API, BridgeFixture
+from tests.apiserver.client import PODS, Document
+
+CLAIMS = f"{API}/namespaces/default/persistentvolumeclaims"
+
+
+def claim(name: str, **spec: object) -> Document:
+    fields = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, **spec}
+    return {"metadata": {"name": name}, "spec": fields}
+
+
+@pytest.mark.parametrize(
+    ("spec", "want"),
+    [
+        pytest.param(
+            {"storageClassName": "fast"},
+            ['ProvisioningFailed: storageclass.storage.k8s.io "fast" not found'],
+            id="a missing class",
+        ),
+        pytest.param(
+            {},
+            ["FailedBinding: no persistent volumes available for this claim and no storage class is set"],
+            id="no class",
+        ),
+        pytest.param({"storageClassName": "", "volumeName": "later"}, [], id="a volume that does not exist yet"),
+    ],
+)
+def test_a_claim_reports_why_it_is_not_bound(spec: Document, want: list[str]) -> None:
+    fixture = BridgeFixture()
+    fixture.post(CLAIMS, claim("data", **spec))
+    fixture.run()
+    assert fixture.reported("PersistentVolumeClaim") == want
+
+
+@pytest.mark.parametrize(
+    ("bound", "phase", "want"),
+    [
+        pytest.param(False, "Pending", False, id="an unscheduled pod does not keep the claim"),
+        pytest.param(True, "Running", True, id="a running pod keeps the claim"),
+        pytest.param(True, "Succeeded", True, id="an ended pod keeps the claim"),
+    ],
+)
+def test_pods_on_nodes_keep_a_claim_that_is_being_deleted(bound: bool, phase: str, want: bool) -> None:
+    fixture = BridgeFixture(nodes=1, kubelet=False)
+    fixture.post(CLAIMS, claim("data"))
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+    spec = {"containers": [{"name": "c", "image": "app:1"}], "volumes": volumes}
+    fixture.post(PODS, {"metadata": {"name": "user"}, "spec": {**spec, **({"nodeName": "n0"} if bound else {})}})
+    fixture.patch(f"{PODS}/user/status", {"status": {"phase": phase}})
+    fixture.delete(f"{CLAIMS}/data")
+    fixture.run(schedule=False)
+    assert fixture.names("persistentvolumeclaims") == ["data"] * want
+    fixture.delete(f"{PODS}/user", {"gracePeriodSeconds": 0})
+    fixture.run(schedule=False)
+    assert fixture.names("persistentvolumeclaims") == []
