@@ -17,6 +17,7 @@ from bayplan.base.go_text.times import parse_time_ns
 from bayplan.cluster.store import ChangeEvent
 from bayplan.cluster.volume_controller import PROVISIONED_BY, bound_claim, provisioned_volume, volume_writes
 from bayplan.controllers.controller import Controller, ControllerTools, ReconcileResult, RejectedWrites
+from bayplan.controllers.writer import WARNING
 from bayplan.objects.quantity import Quantity
 from bayplan.objects.selectors import EVERYTHING, compile_label_selector
 from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim, PersistentVolumeStatus, StorageClass
@@ -44,6 +45,7 @@ class PersistentVolumeController(Controller):
     """Reconciles claims (``namespace/name``), volumes (``name``), and pending claims of a class (``class name``)."""
 
     kind = PersistentVolumeClaim
+    component = "persistentvolume-controller"
     watches = (PersistentVolumeClaim, PersistentVolume, StorageClass)
 
     def __init__(self, tools: ControllerTools) -> None:
@@ -167,7 +169,10 @@ class PersistentVolumeController(Controller):
             for changed in volume_writes(volume_for_claim(volume, claim), self.store):
                 self.writer.update(changed)
             return
-        storage_class = self.store.get(StorageClass, class_of_claim(claim))
+        name = class_of_claim(claim)
+        storage_class = self.store.get(StorageClass, name)
+        if storage_class is None and not claim.spec.volume_name:
+            self._report_unbound(claim, name)
         if claim.spec.volume_name or storage_class is None or _waits(claim, storage_class):
             return
         if storage_class.provisioner not in ("", NO_PROVISIONER):
@@ -176,6 +181,15 @@ class PersistentVolumeController(Controller):
             text = f"Successfully provisioned volume {made.metadata.name}"
             self.writer.record(claim, "ProvisioningSucceeded", text, made.metadata.annotations.get(PROVISIONED_BY, ""))
             self.writer.update(bound_claim(claim, made))
+
+    def _report_unbound(self, claim: PersistentVolumeClaim, storage_class: str) -> None:
+        """Record an event about a claim that cannot be bound, because its class is missing or it has none."""
+        if storage_class:
+            text = f'storageclass.storage.k8s.io "{storage_class}" not found'
+            self.record(claim, "ProvisioningFailed", text, type_=WARNING)
+        else:
+            text = "no persistent volumes available for this claim and no storage class is set"
+            self.record(claim, "FailedBinding", text)
 
     def _volume_for(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
         """Return the volume for a claim: the volume named in it, a volume reserved for it, or else the smallest that fits."""
