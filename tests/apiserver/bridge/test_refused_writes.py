@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
 from bayplan.base.plain_data import part
@@ -314,6 +316,14 @@ def test_a_namespace_is_emptied_although_some_objects_cannot_be_deleted(is_pod: 
     fixture.run(120)
     assert [name for name in fixture.names(path, "a") if name in names] == names[:20]
     assert list(fixture.bridge.failures()) == ["Namespace a"]
+    conditions = cast("list[Document]", fixture.get(f"{API}/namespaces/a").at("status.conditions"))
+    (failure,) = [each for each in conditions if each["type"] == "NamespaceDeletionContentFailure"]
+    assert (failure["status"], failure["reason"]) == ("True", "ContentDeletionFailed")
+    text = f'Failed to delete all resource types, 1 remaining: {path} "'
+    assert str(failure["message"]).startswith(text)
+    assert "is forbidden: ValidatingAdmissionPolicy" in str(failure["message"])
+    # The refused pods do not keep other objects.
+    assert fixture.names("serviceaccounts", "a") == []
     allow(fixture)
     fixture.run(60)
     assert fixture.get(f"{API}/namespaces/a").status == 404

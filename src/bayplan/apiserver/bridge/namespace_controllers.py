@@ -19,6 +19,7 @@ from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.times import format_time
 from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.controllers.controller import ControllerTools, Enqueue, ReconcileResult, RejectedWrites
+from bayplan.controllers.writer import AwaitsAnswers, WriteRejected
 from bayplan.objects.namespace import Namespace
 
 _TERMINATING = "Terminating"
@@ -45,6 +46,9 @@ class NamespaceController(DocumentController):
         super().__init__(tools, documents, writer, enqueue)
         self._backend = backend
         self._going: dict[str, None] = {}
+        # The reason of the first refused deletion, by namespace and table. The next turn may begin with other objects, so the
+        # reason is kept: the status must not change in every turn.
+        self._refused: dict[str, dict[str, str]] = {}
 
     def begin(self, now_ns: int) -> None:
         """Queue all terminating namespaces."""
@@ -60,6 +64,7 @@ class NamespaceController(DocumentController):
         if write.table == _NAMESPACES:
             if write.type == DELETED:
                 self._going.pop(write.new.name, None)
+                self._refused.pop(write.new.name, None)
             else:
                 self._note(write.new, now_ns)
 
@@ -77,35 +82,63 @@ class NamespaceController(DocumentController):
         item = self.documents.get(_NAMESPACES, ("", key))
         if item is None or key not in self._going:
             return None
-        left = self._left(key)
-        first = {_PODS: left[_PODS]} if _PODS in left else left
-        waiting = [(table, each) for table, items in first.items() for each in items if not _is_going(each)]
         rejected = RejectedWrites()
-        _, more = self.write_each(key, waiting, lambda found: self._delete(*found), rejected)
-        if more:
-            return rejected.result(now_ns, now_ns)
+        refused = self._refused.setdefault(key, {})
         left = self._left(key)
+        more = self._delete_all(key, {_PODS: left.pop(_PODS)} if _PODS in left else left, refused, rejected)
+        if _PODS in refused:
+            # As in upstream, the other objects only wait for pods that are being deleted.
+            more = self._delete_all(key, left, refused, rejected) or more
+        left = self._left(key)
+        if rejected.problem is not None:
+            self._report_remaining(key, left, refused, now_ns)
+            return rejected.result(now_ns if more else None, now_ns)
+        if more:
+            return now_ns
+        refused.clear()
         if not left:
             self._finalize(key)
             return None
         is_halfway = not all(_is_going(each) for items in left.values() for each in items)
-        if rejected.problem is None and _PODS not in left and is_halfway:
+        if _PODS not in left and is_halfway:
             return now_ns
-        self._report_remaining(key, left, now_ns)
-        if rejected.problem is not None:
-            return rejected.result(None, now_ns)
+        self._report_remaining(key, left, refused, now_ns)
         count = sum(map(len, left.values()))
         return now_ns + (_SHORT_WAIT_NS if count <= _FEW else _LONG_WAIT_NS)
 
-    def _delete(self, table: str, item: Item) -> None:
-        self.object_writer.delete(table, item.key, propagation="Background", uid=item.uid)
+    def _delete_all(
+        self, name: str, left: dict[str, list[Item]], refused: dict[str, str], rejected: RejectedWrites
+    ) -> bool:
+        """Delete objects of a namespace; return whether `burst` leaves objects for the next call.
+
+        Args:
+            name: the name of the namespace.
+            left: its objects, by table.
+            refused: the reason of the first refused deletion, by table; updated.
+            rejected: collects the refused deletions.
+        """
+
+        def delete(found: tuple[str, Item]) -> None:
+            table, item = found
+            try:
+                self.object_writer.delete(table, item.key, propagation="Background", uid=item.uid)
+            except AwaitsAnswers:
+                raise
+            except WriteRejected as refusal:
+                refused.setdefault(table, refusal.message)
+                raise
+
+        waiting = [(table, each) for table, items in left.items() for each in items if not _is_going(each)]
+        return self.write_each(f"{name} {_PODS in left}", waiting, delete, rejected)[1]
 
     def _left(self, namespace: str) -> dict[str, list[Item]]:
         """Return the remaining objects of a namespace, by table."""
         names = [name for name in self.documents.table_names() if name not in (DELETED_OWNERS, _NAMESPACES)]
         return {name: found for name in names if (found := self.documents.between(name, namespace))}
 
-    def _report_remaining(self, name: str, left: dict[str, list[Item]], now_ns: int) -> None:
+    def _report_remaining(self, name: str, left: dict[str, list[Item]], refused: dict[str, str], now_ns: int) -> None:
+        """Write the conditions of a namespace; upstream counts no objects of a resource of which a deletion was refused."""
+        left = {table: items for table, items in left.items() if table not in refused}
         resources = sorted(f"{_shown(table)} has {len(items)} resource instances" for table, items in left.items())
         finalizers: dict[str, int] = {}
         for items in left.values():
@@ -134,15 +167,17 @@ class NamespaceController(DocumentController):
             ),
             (
                 "NamespaceDeletionContentFailure",
-                "False",
-                "ContentDeleted",
-                "All content successfully deleted, may be waiting on finalization",
+                "True" if refused else "False",
+                "ContentDeletionFailed" if refused else "ContentDeleted",
+                f"Failed to delete all resource types, {len(refused)} remaining: {', '.join(sorted(refused.values()))}"
+                if refused
+                else "All content successfully deleted, may be waiting on finalization",
             ),
             (
                 "NamespaceContentRemaining",
-                "True",
-                "SomeResourcesRemain",
-                f"Some resources are remaining: {', '.join(resources)}",
+                "True" if left else "False",
+                "SomeResourcesRemain" if left else "ContentRemoved",
+                f"Some resources are remaining: {', '.join(resources)}" if left else "All content successfully removed",
             ),
             (
                 "NamespaceFinalizersRemaining",
