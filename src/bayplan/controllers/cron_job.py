@@ -21,7 +21,7 @@ from bayplan.controllers.controller import Controller, ReconcileResult, Rejected
 from bayplan.controllers.cron_schedule import CronSchedule, load_time_zone, parse_cron_schedule
 from bayplan.controllers.job_status import COMPLETE, FAILED, find_condition, finish_condition
 from bayplan.controllers.pod_factory import controller_reference
-from bayplan.controllers.writer import WARNING, WriteRejected
+from bayplan.controllers.writer import WARNING, AwaitsAnswers, WriteRejected
 from bayplan.objects.defaults import default_object
 from bayplan.objects.meta import ObjectMeta, ObjectReference
 from bayplan.objects.workloads import CronJob, CronJobStatus, Job
@@ -42,7 +42,8 @@ class CronJobController(Controller):
             return None
         jobs = self.store.dependents(item.metadata.uid, Job)
         self._report_unexpected(item, jobs)
-        status = synced = self._sync_active(item, jobs)
+        status = self._sync_active(item, jobs)
+        self._report_ended(item, status)
         next_ns: int | None = None
         rejected = RejectedWrites()
         if item.metadata.deletion_timestamp is None:
@@ -52,7 +53,6 @@ class CronJobController(Controller):
             self._trim_history(item, jobs, now_ns, rejected)
         if status != item.status:
             self.writer.update(replace(item, status=status))
-            self._report_ended(item, synced)
         return rejected.result(next_ns, now_ns)
 
     def failed(self, key: str, problem: InputError) -> None:
@@ -161,7 +161,11 @@ class CronJobController(Controller):
         """
         name = f"{item.metadata.name}-{due_ns // MINUTE_NS}"
         done = format_time(due_ns) == status.last_schedule_time or any(job.name == name for job in status.active)
-        if done or (item.spec.concurrency_policy == "Forbid" and status.active):
+        if done:
+            return None
+        if item.spec.concurrency_policy == "Forbid" and status.active:
+            text = "Not starting job because prior execution is running and concurrency policy is Forbid"
+            self.record(item, "JobAlreadyActive", text)
             return None
         if item.spec.concurrency_policy == "Replace":
             self._delete_active(item, status, now_ns)
@@ -194,7 +198,13 @@ class CronJobController(Controller):
             ),
             spec=template.spec,
         )
-        created = self.writer.create(label_job(default_object(job), self.store), now_ns)
+        try:
+            created = self.writer.create(label_job(default_object(job), self.store), now_ns)
+        except AwaitsAnswers:
+            raise
+        except WriteRejected as refusal:
+            self.record(item, "FailedCreate", f"Error creating job: {refusal.message}", type_=WARNING)
+            raise
         self.record(item, "SuccessfulCreate", f"Created job {name}")
         return created
 
