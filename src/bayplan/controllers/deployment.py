@@ -45,13 +45,15 @@ from bayplan.objects.workloads import (
 
 TEMPLATE_HASH_LABEL = "pod-template-hash"
 REVISION_ANNOTATION = "deployment.kubernetes.io/revision"
+REVISION_HISTORY_ANNOTATION = "deployment.kubernetes.io/revision-history"
+_MAX_HISTORY_CHARS = 2000
 
 _UNLIMITED = 2**31 - 1
 _NOT_COPIED = frozenset(
     (
         "kubectl.kubernetes.io/last-applied-configuration",
         REVISION_ANNOTATION,
-        "deployment.kubernetes.io/revision-history",
+        REVISION_HISTORY_ANNOTATION,
         DESIRED_REPLICAS_ANNOTATION,
         MAX_REPLICAS_ANNOTATION,
         "deprecated.deployment.rollback.to",
@@ -289,8 +291,11 @@ class DeploymentController(Controller):
     def _sync_set(self, deployment: Deployment, item: ReplicaSet, revision: int) -> ReplicaSet:
         """Update the fields that a ReplicaSet copies from its Deployment; the revision never decreases."""
         annotations = {**item.metadata.annotations, **_copied_annotations(deployment)}
-        if _revision(item) < revision:
+        if (older := _revision(item)) < revision:
             annotations[REVISION_ANNOTATION] = str(revision)
+            if older:
+                # The Deployment returns to this ReplicaSet.
+                annotations[REVISION_HISTORY_ANNOTATION] = _with_revision(annotations, older)
         min_ready_seconds = deployment.spec.min_ready_seconds
         if annotations == item.metadata.annotations and min_ready_seconds == item.spec.min_ready_seconds:
             return item
@@ -407,6 +412,15 @@ def _next_revision(old: list[ReplicaSet]) -> int:
 def _revision(item: ReplicaSet) -> int:
     text = item.metadata.annotations.get(REVISION_ANNOTATION, "")
     return whole_number(text) if text.isascii() and text.isdecimal() else 0
+
+
+def _with_revision(annotations: dict[str, str], older: int) -> str:
+    """Return the former revisions of a ReplicaSet with another one; the oldest are dropped if the text gets too long."""
+    revisions = [each for each in annotations.get(REVISION_HISTORY_ANNOTATION, "").split(",") if each]
+    revisions.append(str(older))
+    while len(",".join(revisions)) > _MAX_HISTORY_CHARS:
+        del revisions[0]
+    return ",".join(revisions)
 
 
 def _copied_annotations(deployment: Deployment) -> dict[str, str]:

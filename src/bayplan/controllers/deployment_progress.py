@@ -18,7 +18,7 @@ from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.times import format_time
 from bayplan.cluster.store import ChangeEvent
 from bayplan.controllers.controller import Controller, ControllerTools
-from bayplan.controllers.deployment import REVISION_ANNOTATION
+from bayplan.controllers.deployment import REVISION_ANNOTATION, REVISION_HISTORY_ANNOTATION
 from bayplan.controllers.rollout_arithmetic import desired_replicas
 from bayplan.objects.meta import Condition
 from bayplan.objects.workloads import Deployment, DeploymentStatus, ReplicaSet
@@ -106,7 +106,9 @@ class DeploymentProgress(Controller):
         moved = _moves(before.status, status)
         rollout = _Rollout(before.replica_set, status, now_ns if moved else before.moved_ns)
         self._rollouts[uid] = rollout
-        reason = known.reason if known is not None and not is_new else ""
+        # If the Deployment returns to an older ReplicaSet, the condition stays until there is progress.
+        is_older = REVISION_HISTORY_ANNOTATION in replica_set.metadata.annotations
+        reason = known.reason if known is not None and (not is_new or is_older) else ""
         if reason == _AVAILABLE and status.replicas == status.updated_replicas:
             return None
         desired = desired_replicas(item)

@@ -7,6 +7,7 @@ from typing import cast
 import pytest
 
 from tests.apiserver.bridge.bridge_fixture import API, APPS, BATCH, BridgeFixture, job, workload
+from tests.apiserver.bridge.test_refused_writes import refuse
 from tests.apiserver.client import Document
 
 PODS = f"{API}/namespaces/default/pods"
@@ -101,3 +102,58 @@ def test_a_cron_job_that_replaces_its_job_does_not_miss_it_but_reports_jobs_of_c
     fixture.run()
     text = "UnexpectedJob: Saw a job that the controller did not create or forgot: by-hand"
     assert fixture.reported("CronJob")[3:] == [text]
+
+
+def test_a_cron_job_reports_ended_jobs_that_it_deletes_and_runs_that_its_policy_forbids() -> None:
+    fixture = BridgeFixture(nodes=1)
+    spec: Document = {"schedule": "* * * * *", "successfulJobsHistoryLimit": 0, "concurrencyPolicy": "Forbid"}
+    spec["jobTemplate"] = {"spec": job("unused", "80s")["spec"]}
+    fixture.post(f"{BATCH}/cronjobs", {"metadata": {"name": "tick"}, "spec": spec})
+    fixture.run(175)
+    reasons = [each.partition(":")[0] for each in fixture.reported("CronJob")]
+    assert reasons == [
+        "SuccessfulCreate",
+        "JobAlreadyActive",
+        "SawCompletedJob",
+        "SuccessfulCreate",
+        "SuccessfulDelete",
+    ]
+
+
+def test_a_cron_job_reports_a_refused_job() -> None:
+    fixture = BridgeFixture(nodes=1)
+    refuse(fixture, "CREATE", "false", "jobs")
+    spec: Document = {"schedule": "* * * * *", "jobTemplate": {"spec": job("unused", "5s")["spec"]}}
+    fixture.post(f"{BATCH}/cronjobs", {"metadata": {"name": "tick"}, "spec": spec})
+    fixture.run(61)
+    assert fixture.reported("CronJob")[0].startswith("FailedCreate: Error creating job: jobs.batch ")
+
+
+def test_a_replica_set_lists_its_former_revisions_once_its_deployment_returns_to_it() -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(f"{APPS}/deployments", workload("Deployment", "web", {"replicas": 1}))
+    fixture.run(30)
+    (first,) = fixture.names("apps/replicasets")
+    for version, want in (("2", None), (None, "1"), ("2", "1"), (None, "1,3")):
+        patch = {"spec": {"template": {"metadata": {"annotations": {"v": version}}}}}
+        fixture.patch(f"{APPS}/deployments/web", patch)
+        fixture.run(30)
+        metadata = cast("dict[str, Document]", fixture.get(f"{APPS}/replicasets/{first}").document["metadata"])
+        assert metadata["annotations"].get("deployment.kubernetes.io/revision-history") == want
+
+
+def test_the_progress_of_a_deployment_stays_when_it_returns_to_an_older_replica_set() -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(f"{APPS}/deployments", workload("Deployment", "web", {"replicas": 1}))
+    fixture.run(30)
+    (first,) = fixture.names("apps/replicasets")
+    for version in ("2", None):
+        fixture.patch(f"{APPS}/deployments/web", {"spec": {"template": {"metadata": {"annotations": {"v": version}}}}})
+        fixture.run(30)
+        quota = {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
+        fixture.post(f"{API}/namespaces/default/resourcequotas", quota)
+        fixture.run()
+    conditions = cast("list[Document]", fixture.get(f"{APPS}/deployments/web").at("status.conditions"))
+    (progress,) = [each for each in conditions if each["type"] == "Progressing"]
+    assert progress["reason"] == "NewReplicaSetAvailable"
+    assert first not in str(progress["message"])
