@@ -109,10 +109,13 @@ class DaemonSetState:
         return verdict
 
     def follow_pod(self, event: ChangeEvent) -> None:
-        """Update `pods` and `by_hash` after an event of one of the set's pods, and mark the pod's node as dirty."""
+        """Update `pods` and `by_hash` after an event of one of the set's pods, and mark the pod's node as dirty.
+
+        As in upstream, adopted pods do not count until they are bound to a node.
+        """
         old, new = event.old, event.new
-        if isinstance(old, Pod):
-            key, name = object_key(old.metadata), target_node(old)
+        if isinstance(old, Pod) and (name := target_node(old)):
+            key = object_key(old.metadata)
             on_node = self.pods.get(name)
             if on_node is not None and (new is None or target_node(_pod(new)) != name):
                 on_node.pop(key, None)
@@ -121,8 +124,7 @@ class DaemonSetState:
             self.dirty[name] = None
             if old.metadata.deletion_timestamp is None:
                 self.by_hash[old.metadata.labels.get(REVISION_LABEL, "")] -= 1
-        if isinstance(new, Pod):
-            name = target_node(new)
+        if isinstance(new, Pod) and (name := target_node(new)):
             self.pods.setdefault(name, {})[object_key(new.metadata)] = None
             self.dirty[name] = None
             if new.metadata.deletion_timestamp is None:

@@ -83,6 +83,16 @@ class StatefulPods:
         self.own_claims(item, pod, condemned=False)
         return pod
 
+    def label(self, item: StatefulSet, pod: Pod, ordinal: int) -> None:
+        """Set the labels that a pod gets when it is created; adopted pods lack them."""
+        metadata, name = pod.metadata, pod.metadata.name
+        if metadata.labels.get(POD_NAME_LABEL) == name:
+            return
+        labels = {**metadata.labels, POD_NAME_LABEL: name, POD_INDEX_LABEL: str(ordinal)}
+        self._writer.update(replace(pod, metadata=replace(metadata, labels=labels)))
+        text = f"Update Pod {name} in StatefulSet {item.metadata.name} successful"
+        self._controller.record(item, "SuccessfulUpdate", text)
+
     def create_missing_claims(self, item: StatefulSet, pod_name: str, now_ns: int) -> None:
         """Create the claims of a pod that do not exist yet."""
         namespace = item.metadata.namespace

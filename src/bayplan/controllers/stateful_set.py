@@ -274,12 +274,15 @@ class _Run:
             return True
         if pod.status.phase == "Pending":
             controller.stateful_pods.create_missing_claims(item, pod.metadata.name, self._now_ns)
-        if pod.metadata.deletion_timestamp is not None or pod.status.phase != "Running" or not self._available(pod):
+        terminating = pod.metadata.deletion_timestamp is not None
+        is_healthy = not terminating and pod.status.phase == "Running" and self._available(pod)
+        if self._ordered and not is_healthy:
             return True
+        controller.stateful_pods.label(item, pod, ordinal)
         controller.stateful_pods.own_claims(item, pod, condemned=False)
-        if self._state.healthy_below == ordinal:
+        if is_healthy and self._state.healthy_below == ordinal:
             self._state.healthy_below = ordinal + 1
-        return False
+        return not is_healthy
 
     def _create(self, ordinal: int) -> None:
         item = self._item

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from types import ModuleType
+from typing import cast
 from weakref import WeakSet
 
 import pytest
@@ -151,10 +152,14 @@ def test_a_stateful_set_adopts_and_deletes_pods_beyond_its_replicas_but_only_tho
     fixture = BridgeFixture(nodes=1)
     for name in ("web-1", "web-7", "web-x", "other-2"):
         fixture.post(PODS, template(name=name))
-    fixture.post(f"{APPS}/statefulsets", workload("StatefulSet", "web", {"replicas": 2, "serviceName": "web"}))
+    spec: Document = {"replicas": 2, "serviceName": "web", "updateStrategy": {"type": "OnDelete"}}
+    fixture.post(f"{APPS}/statefulsets", workload("StatefulSet", "web", spec))
     fixture.run(60)
     assert fixture.names("pods") == ["other-2", "web-0", "web-1", "web-x"]
     assert [owner_of(fixture, name) for name in fixture.names("pods")] == ["", "StatefulSet", "StatefulSet", ""]
+    labels = cast("dict[str, Document]", fixture.get(f"{PODS}/web-1").document["metadata"])["labels"]
+    assert labels == {"app": "x", "apps.kubernetes.io/pod-index": "1", "statefulset.kubernetes.io/pod-name": "web-1"}
+    assert "SuccessfulUpdate: Update Pod web-1 in StatefulSet web successful" in fixture.reported("StatefulSet")
 
 
 def test_a_replication_controller_adopts_and_releases_pods_when_its_selector_changes() -> None:
@@ -183,3 +188,14 @@ def test_a_daemon_set_adopts_ended_pods_but_a_replica_set_does_not() -> None:
     fixture.run()
     assert owner_of(fixture, "one") == ""
     assert "two" not in fixture.names("pods")
+
+
+def test_a_daemon_set_adopts_but_does_not_count_a_pod_without_a_node() -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(f"{APPS}/daemonsets", workload("DaemonSet", "web"))
+    fixture.run(5)
+    fixture.post(PODS, template(name="plain"))
+    fixture.run(5, schedule=False)
+    assert owner_of(fixture, "plain") == "DaemonSet"
+    assert fixture.get(f"{APPS}/daemonsets/web").at("status.currentNumberScheduled") == 1
+    assert len(fixture.names("pods")) == 2
