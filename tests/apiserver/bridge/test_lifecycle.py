@@ -141,6 +141,17 @@ def test_deleting_a_job_deletes_its_pods_despite_their_finalizer() -> None:
     assert (fixture.names("batch/jobs"), fixture.names("pods")) == ([], [])
 
 
+def test_deleting_a_cron_job_deletes_the_pods_of_its_jobs_although_jobs_orphan_their_pods_by_default() -> None:
+    fixture = BridgeFixture(nodes=1)
+    spec: Document = {"schedule": "* * * * *", "jobTemplate": {"spec": job("unused", "10m")["spec"]}}
+    fixture.post(f"{BATCH}/cronjobs", {"metadata": {"name": "tick"}, "spec": spec})
+    fixture.run(65)
+    assert len(fixture.names("pods")) == 1
+    fixture.delete(f"{BATCH}/cronjobs/tick", {"propagationPolicy": "Background"})
+    fixture.run(5)
+    assert (fixture.names("batch/jobs"), fixture.names("pods")) == ([], [])
+
+
 def test_a_deleted_namespace_reports_remaining_content_until_it_is_empty() -> None:
     fixture = BridgeFixture(nodes=1)
     fixture.post(f"{API}/namespaces", {"metadata": {"name": "demo"}})

@@ -16,6 +16,7 @@ from bayplan.cluster.owned_pods import JOB_TRACKING_FINALIZER
 from bayplan.cluster.store import ChangeEvent
 from bayplan.controllers.controller import ControllerTools, Enqueue
 from bayplan.controllers.garbage_collector import GarbageCollector, OwnerGraph, OwnerRefs
+from bayplan.controllers.writer import FOREGROUND_FINALIZER, ORPHAN_FINALIZER, Propagation
 
 DELETED_OWNERS = "bayplan.io/gone-owners"
 """The table of deleted owners; no resource is served from it."""
@@ -99,12 +100,11 @@ class DocumentOwners(OwnerGraph[Place]):
             self._documents.remove(DELETED_OWNERS, Item(b"{}", self._documents.revision + 1, "", uid, uid, {}, {}))
 
     def delete(self, place: Place, now_ns: int, *, foreground: bool) -> None:
-        """Delete an object, in the foreground or with the default propagation policy."""
+        """Delete an object, in the foreground or as its finalizers ask for, or else in the background."""
         table, namespace, name = place
         item = self._item(place)
         if item is not None:
-            policy = "Foreground" if foreground else ""
-            self._writer.delete(table, (namespace, name), propagation=policy, uid=item.uid)
+            self._writer.delete(table, (namespace, name), propagation=_propagation(item, foreground), uid=item.uid)
 
     def drop_reference(self, place: Place, uid: str) -> None:
         """Remove the owner reference with this uid from an object."""
@@ -182,6 +182,15 @@ class DocumentGarbageCollector(GarbageCollector[Place]):
         self._owners.link(place, refs)
         for uid in self.record_object(place, refs):
             self._enqueue(self, uid, now_ns)
+
+
+def _propagation(item: Item, foreground: bool) -> str:
+    finalizers = refs_of(item).finalizers
+    if not foreground and ORPHAN_FINALIZER in finalizers:
+        return Propagation.ORPHAN.value
+    if foreground or FOREGROUND_FINALIZER in finalizers:
+        return Propagation.FOREGROUND.value
+    return Propagation.BACKGROUND.value
 
 
 def without_uid(refs: OwnerRefs) -> OwnerRefs:
