@@ -274,6 +274,7 @@ class _Run:
             return True
         if pod.status.phase == "Pending":
             controller.stateful_pods.create_missing_claims(item, pod.metadata.name, self._now_ns)
+            controller.stateful_pods.own_claims(item, pod, condemned=False)
         terminating = pod.metadata.deletion_timestamp is not None
         is_healthy = not terminating and pod.status.phase == "Running" and self._available(pod)
         if self._ordered and not is_healthy:

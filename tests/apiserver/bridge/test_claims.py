@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.apiserver.bridge.bridge_fixture import API, BridgeFixture
+from tests.apiserver.bridge.bridge_fixture import API, APPS, BridgeFixture, workload
 from tests.apiserver.client import PODS, Document
 
 CLAIMS = f"{API}/namespaces/default/persistentvolumeclaims"
@@ -59,3 +59,15 @@ def test_pods_on_nodes_keep_a_claim_that_is_being_deleted(bound: bool, phase: st
     fixture.delete(f"{PODS}/user", {"gracePeriodSeconds": 0})
     fixture.run(schedule=False)
     assert fixture.names("persistentvolumeclaims") == []
+
+
+def test_the_claims_of_a_pending_pod_follow_a_changed_retention_policy() -> None:
+    fixture = BridgeFixture()
+    spec: Document = {"replicas": 1, "serviceName": "db", "volumeClaimTemplates": [claim("data")]}
+    fixture.post(f"{APPS}/statefulsets", workload("StatefulSet", "db", spec))
+    fixture.run()
+    assert fixture.get(f"{CLAIMS}/data-db-0").at("metadata.ownerReferences") is None
+    policy = {"whenDeleted": "Delete", "whenScaled": "Retain"}
+    fixture.patch(f"{APPS}/statefulsets/db", {"spec": {"persistentVolumeClaimRetentionPolicy": policy}})
+    fixture.run()
+    assert fixture.get(f"{CLAIMS}/data-db-0").at("metadata.ownerReferences.0.name") == "db"
