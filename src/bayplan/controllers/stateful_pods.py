@@ -83,15 +83,32 @@ class StatefulPods:
         self.own_claims(item, pod, condemned=False)
         return pod
 
-    def label(self, item: StatefulSet, pod: Pod, ordinal: int) -> None:
-        """Set the labels that a pod gets when it is created; adopted pods lack them."""
+    def conform(self, item: StatefulSet, pod: Pod, ordinal: int, now_ns: int) -> None:
+        """Set the labels and claims that a pod gets when it is created; adopted pods lack them.
+
+        Raises:
+            WriteRejected: the API rejects it, for example because the volumes of a pod can't change. The set then waits
+                until somebody deletes the pod, as in upstream.
+        """
         metadata, name = pod.metadata, pod.metadata.name
-        if metadata.labels.get(POD_NAME_LABEL) == name:
+        has_volumes = not item.spec.volume_claim_templates or _has_claims(item, pod)
+        if metadata.labels.get(POD_NAME_LABEL) == name and has_volumes:
             return
+        spec = pod.spec
+        if not has_volumes:
+            self.create_missing_claims(item, name, now_ns)
+            spec = replace(spec, volumes=with_identity(spec, item, name).volumes)
         labels = {**metadata.labels, POD_NAME_LABEL: name, POD_INDEX_LABEL: str(ordinal)}
-        self._writer.update(replace(pod, metadata=replace(metadata, labels=labels)))
-        text = f"Update Pod {name} in StatefulSet {item.metadata.name} successful"
-        self._controller.record(item, "SuccessfulUpdate", text)
+        record, set_name = self._controller.record, item.metadata.name
+        try:
+            self._writer.update(replace(pod, metadata=replace(metadata, labels=labels), spec=spec))
+        except AwaitsAnswers:
+            raise
+        except WriteRejected as refusal:
+            text = f"Update Pod {name} in StatefulSet {set_name} failed error: {refusal.message}"
+            record(item, "FailedUpdate", text, type_=WARNING)
+            raise
+        record(item, "SuccessfulUpdate", f"Update Pod {name} in StatefulSet {set_name} successful")
 
     def create_missing_claims(self, item: StatefulSet, pod_name: str, now_ns: int) -> None:
         """Create the claims of a pod that do not exist yet."""
@@ -141,6 +158,16 @@ class StatefulPods:
         names = [claim_name(template, pod_name) for template in item.spec.volume_claim_templates]
         found = [self._store.get(PersistentVolumeClaim, f"{namespace}/{name}") for name in names]
         return [claim for claim in found if claim is not None]
+
+
+def _has_claims(item: StatefulSet, pod: Pod) -> bool:
+    """Return whether the volumes of a pod have all claims of its set."""
+    claims = {volume.name: volume.persistent_volume_claim for volume in pod.spec.volumes}
+    for template in item.spec.volume_claim_templates:
+        found = claims.get(template.metadata.name)
+        if found is None or found.claim_name != claim_name(template, pod.metadata.name):
+            return False
+    return True
 
 
 def with_identity(spec: PodSpec, item: StatefulSet, name: str) -> PodSpec:

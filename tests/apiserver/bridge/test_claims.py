@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.apiserver.bridge.bridge_fixture import API, APPS, BridgeFixture, workload
+from tests.apiserver.bridge.bridge_fixture import API, APPS, BridgeFixture, template, workload
 from tests.apiserver.client import PODS, Document
 
 CLAIMS = f"{API}/namespaces/default/persistentvolumeclaims"
@@ -71,3 +71,18 @@ def test_the_claims_of_a_pending_pod_follow_a_changed_retention_policy() -> None
     fixture.patch(f"{APPS}/statefulsets/db", {"spec": {"persistentVolumeClaimRetentionPolicy": policy}})
     fixture.run()
     assert fixture.get(f"{CLAIMS}/data-db-0").at("metadata.ownerReferences.0.name") == "db"
+
+
+def test_a_stateful_set_waits_for_an_adopted_pod_that_lacks_its_claim() -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(PODS, template(name="db-0"))
+    spec: Document = {"replicas": 2, "serviceName": "db", "volumeClaimTemplates": [claim("data")]}
+    fixture.post(f"{APPS}/statefulsets", workload("StatefulSet", "db", spec))
+    fixture.run(5)
+    text = 'FailedUpdate: Update Pod db-0 in StatefulSet db failed error: Pod "db-0" is invalid: spec: Forbidden: '
+    assert any(each.startswith(text) for each in fixture.reported("StatefulSet"))
+    assert fixture.names("pods") == ["db-0"]
+    fixture.delete(f"{PODS}/db-0")
+    fixture.run(60)
+    assert fixture.names("pods") == ["db-0", "db-1"]
+    assert fixture.bridge.failures() == {}
