@@ -32,6 +32,17 @@ def test_gates_of_the_waiting_pod_are_removed_if_another_pod_of_the_workload_has
     assert found.waiting == ["default/p-2"]
 
 
+def test_changes_that_evict_nothing_are_suggested_if_pods_without_gates_preempt() -> None:
+    nodes = [NODES[0], make_node("b").capacity(cpu="6", memory="8Gi").unschedulable().obj()]
+    low = make_pod("low").req(cpu="1").node("a").owner("ReplicaSet", "low").obj()
+    pods = [wanted(name).req(cpu="2").gate("quota").obj() for name in ("p-1", "p-2")]
+    found = Cluster([*nodes, low, *pods], record_level=RecordLevel.OFF).unblock("replicaset/app").suggestions
+    assert [(each.text, each.placed, each.evicted) for each in found if each.kind != "add node"] == [
+        ("remove the scheduling gate quota and uncordon b", 2, []),
+        ("remove the scheduling gate quota; it then preempts default/low", 2, ["default/low"]),
+    ]
+
+
 def test_the_verdict_states_the_reasons_of_all_pods() -> None:
     pods = [make_pod(f"p-{number}").owner("ReplicaSet", "app") for number in range(6)]
     large = "it requests 9 cpu, but the largest node offers 4"

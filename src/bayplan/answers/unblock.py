@@ -225,7 +225,10 @@ class _Search:
         ungated = self._try_once(self._ungating, preempts=False) if self._ungating else None
         if ungated is not None and ungated.placed == ungated.waiting:
             return [ungated]
-        found = [*self._by_preemption()] or [*self._by_terminating_pods()] if ungated is None else [ungated]
+        if ungated is not None:
+            found = [self._try(()) or ungated]
+        else:
+            found = [*self._by_preemption()] or [*self._by_terminating_pods()]
         found += self._try_all(chain(pod_steps(diagnosis, trial), node_steps(diagnosis, trial)), MAX_OF_KIND)
         found += self._try_all(move_steps(diagnosis, trial), MAX_OF_KIND)
         if not found:
@@ -340,9 +343,13 @@ class _Search:
         if any(step.preempts for step in steps):
             return self._try_once(steps, preempts=True)
         found = self._try_once(steps, preempts=False)
-        if found is None and self._may_preempt:
-            found = self._try_once(steps, preempts=True)
-        return found
+        if found is not None and (more := self._more_nodes(steps, found)) is not None:
+            steps = (*steps, more)
+            found = self._try_once(steps, preempts=False)
+        if not self._may_preempt or (found is not None and found.placed == found.waiting):
+            return found
+        # kube-scheduler preempts for the pods that still wait.
+        return self._try_once(steps, preempts=True)
 
     @cached_property
     def _may_preempt(self) -> bool:
@@ -357,11 +364,6 @@ class _Search:
         result = trial.attempt(pods, changes_of(steps, trial), preempts=preempts)
         if result.count <= self._fit:
             return None
-        if not preempts and not result.fits:
-            steps, result = self._with_more_nodes(steps, result)
-            if not result.fits and self._may_preempt:
-                # kube-scheduler preempts for the pods that still wait.
-                return self._try_once(steps, preempts=True)
         if any(step.kind is StepKind.WAIT for step in steps):
             self._waited = result
         elif preempts and self._waited is not None and _gains_nothing(result, self._waited):
@@ -387,21 +389,21 @@ class _Search:
             found = replace(found, kind=StepKind.EVICT.value, text=f"{found.text}, and breaks a disruption budget")
         return found
 
-    def _with_more_nodes(self, steps: Sequence[Step], result: TrialResult) -> tuple[Sequence[Step], TrialResult]:
-        """Return the steps and their result, with more nodes of the same shape if steps add a node, and more of them help."""
+    def _more_nodes(self, steps: Sequence[Step], found: Suggestion) -> Step | None:
+        """Return the step that adds more nodes of the same shape, if steps add a node, pods still wait, and more nodes help."""
         step = next((each for each in steps if each.copies is not None), None)
-        if step is None:
-            return steps, result
-        wanted = min(-(-(len(self._pods) - self._fit) // (result.count - self._fit)), MAX_ADDED_NODES)
-        more, found = self._with_copies(steps, step, wanted)
-        used = {each.node for each in found.placed}
+        if step is None or found.placed == found.waiting:
+            return None
+        wanted = min(-(-(len(self._pods) - self._fit) // found.placed), MAX_ADDED_NODES)
+        more, result = self._with_copies(steps, step, wanted)
+        used = {each.node for each in result.placed}
         idle = sum(isinstance(item, Node) and item.metadata.name not in used for item in more.adds)
         # Pods of the workload may wait for another reason, which these nodes don't remove. Each new node helps some pod.
-        enough = min(wanted - idle, found.count - self._fit)
+        enough = min(wanted - idle, result.count - self._fit)
         if enough < wanted:
             fewer, same = self._with_copies(steps, step, enough)
-            more, found = (fewer, same) if same.count >= found.count else (more, found)
-        return ([*steps, more], found) if found.count > result.count else (steps, result)
+            more, result = (fewer, same) if same.count >= result.count else (more, result)
+        return more if result.count - self._fit > found.placed else None
 
     def _with_copies(self, steps: Sequence[Step], step: Step, count: int) -> tuple[Step, TrialResult]:
         """Return the step that adds all but the first of some new nodes like that of a step, and the result of a trial with it."""
