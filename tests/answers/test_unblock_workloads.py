@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bayplan import Cluster, RecordLevel, make_node, make_pod
 from bayplan.answers.unblock import Unblocking
-from bayplan.testing.builders import PodBuilder
+from bayplan.testing.builders import NodeBuilder, PodBuilder
+from bayplan.testing.object_builders import make_budget
 
 NODES = tuple(make_node(name).capacity(cpu="4", memory="8Gi").obj() for name in "ab")
 LOW = make_pod("low").req(cpu="3").node("a").owner("ReplicaSet", "low").obj()
@@ -41,6 +44,46 @@ def test_changes_that_evict_nothing_are_suggested_if_pods_without_gates_preempt(
         ("remove the scheduling gate quota and uncordon b", 2, []),
         ("remove the scheduling gate quota; it then preempts default/low", 2, ["default/low"]),
     ]
+
+
+def protected(name: str, node: str) -> PodBuilder:
+    return make_pod(name).label(app="low").req(cpu="3").node(node).owner("ReplicaSet", "low")
+
+
+BUDGET = make_budget("budget", {"app": "low"})
+CORDONED = make_node("b").capacity(cpu="4", memory="8Gi").unschedulable()
+LARGE = make_node("b").capacity(cpu="7", memory="8Gi").unschedulable()
+LOW_AND_OTHER = "default/low and default/other"
+
+
+@pytest.mark.parametrize(
+    ("objects", "want"),
+    [
+        pytest.param([CORDONED, protected("low", "a").priority(9)], ("uncordon b", 1), id="no pod preempts"),
+        pytest.param(
+            [CORDONED, protected("low", "a")],
+            ("uncordon b; it then preempts default/low", 2),
+            id="a pod preempts also without the change",
+        ),
+        pytest.param(
+            [LARGE, protected("low", "a").priority(9), protected("other", "b")],
+            ("uncordon b; it then preempts default/other, and breaks a disruption budget", 2),
+            id="a pod preempts only after the change",
+        ),
+        pytest.param(
+            [LARGE, protected("low", "a"), protected("other", "b")],
+            (f"uncordon b; it then preempts {LOW_AND_OTHER}, and breaks a disruption budget", 3),
+            id="another pod preempts after the change",
+        ),
+    ],
+)
+def test_a_change_that_places_a_pod_without_preemption_is_suggested(
+    objects: list[NodeBuilder | PodBuilder], want: tuple[str, int]
+) -> None:
+    pods = [wanted(f"p-{number}") for number in range(3)]
+    cluster = Cluster([NODES[0], BUDGET, *(each.obj() for each in (*objects, *pods))], record_level=RecordLevel.OFF)
+    found = cluster.unblock("replicaset/app").suggestions
+    assert [(each.text, each.placed) for each in found if "uncordon b" in each.text] == [want]
 
 
 def test_the_verdict_states_the_reasons_of_all_pods() -> None:

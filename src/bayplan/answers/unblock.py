@@ -31,6 +31,7 @@ from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.objects.kinds import encode
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
+from bayplan.state.pod_info import PodInfo
 
 MAX_PAIRS = 60
 """Maximum number of pairs of steps to try, if no single step works other than a new node."""
@@ -349,7 +350,7 @@ class _Search:
         if not self._may_preempt or (found is not None and found.placed == found.waiting):
             return found
         # kube-scheduler preempts for the pods that still wait.
-        return self._try_once(steps, preempts=True)
+        return self._try_once(steps, preempts=True, helps=found is not None)
 
     @cached_property
     def _may_preempt(self) -> bool:
@@ -357,16 +358,20 @@ class _Search:
         spec = self._diagnosis.pod.spec
         return spec.preemption_policy != "Never" and self._trial.state.has_pods_below(spec.priority or 0)
 
-    def _try_once(self, steps: Sequence[Step], *, preempts: bool) -> Suggestion | None:
-        """Return a suggestion if these steps get another pod placed, and no pod of equal or higher priority loses its node."""
+    def _try_once(self, steps: Sequence[Step], *, preempts: bool, helps: bool = False) -> Suggestion | None:
+        """Return a suggestion if these steps get another pod placed, and no pod of equal or higher priority loses its node.
+
+        `helps`: whether they place a pod without preemption. Then the scheduler's preemption may break disruption budgets.
+        """
         trial = self._trial
         pods = [edited(pod, steps) for pod in self._pods]
         result = trial.attempt(pods, changes_of(steps, trial), preempts=preempts)
         if result.count <= self._fit:
             return None
-        if any(step.kind is StepKind.WAIT for step in steps):
-            self._waited = result
-        elif preempts and self._waited is not None and _gains_nothing(result, self._waited):
+        waits, known = any(step.kind is StepKind.WAIT for step in steps), self._waited
+        if waits:
+            known, self._waited = None, result
+        elif preempts and known is not None and _gains_nothing(result, known):
             # The scheduler preempts these pods without the steps, too.
             return None
         if back := _back(steps, result, trial):
@@ -374,20 +379,26 @@ class _Search:
             fewer = [
                 without_evictions(step, back) for step in steps if not step.evicts or not back.issuperset(step.evicts)
             ]
-            return self._try_once(fewer, preempts=preempts) if any(step.evicts for step in fewer) else None
+            return self._try_once(fewer, preempts=preempts, helps=helps) if any(step.evicts for step in fewer) else None
         own = pods[0].spec.priority or 0
         gone = [info for each in result.displaced if (info := trial.state.pods.get(each.pod)) is not None]
         left = [each.pod for each in result.displaced if not each.node]
         if any(info.priority >= own for info in gone if info.key in left):
             return None
-        breaks = preempts and any(self._budgets.violated_by(gone))
-        if breaks and not any(step.kind is StepKind.WAIT for step in steps):
+        breaks = preempts and self._breaks_budgets(gone, known.victims if known is not None else ())
+        if breaks and not (waits or helps):
             return None
         found = self._suggestion(steps, pods, result, left)
         if breaks:
             # Preemption violates budgets if it finds no other way, which deserves a warning.
             found = replace(found, kind=StepKind.EVICT.value, text=f"{found.text}, and breaks a disruption budget")
         return found
+
+    def _breaks_budgets(self, gone: Iterable[PodInfo], known: Sequence[str]) -> bool:
+        """Return whether the loss of pods breaks a disruption budget, excluding pods that the scheduler preempts anyway."""
+        ordered = sorted(gone, key=lambda info: info.key not in known)
+        violations = zip(ordered, self._budgets.violated_by(ordered), strict=True)
+        return any(violates and info.key not in known for info, violates in violations)
 
     def _more_nodes(self, steps: Sequence[Step], found: Suggestion) -> Step | None:
         """Return the step that adds more nodes of the same shape, if steps add a node, pods still wait, and more nodes help."""
