@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from bayplan.answers.changes import Change, parse_change
+from bayplan.answers.changes import LAST_APPLIED, Change, parse_change
 from bayplan.answers.copies import admission_of
 from bayplan.answers.what_if import Answer, Reschedule, what_if
 from bayplan.base.errors import InputError
 from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.node import Node, NodeSpec
 from bayplan.objects.pod import Pod
+from bayplan.objects.storage import PersistentVolume
 from bayplan.objects.volumes import Volume
 from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.object_builders import make_object
@@ -175,3 +177,53 @@ def test_an_applied_pod_keeps_its_owner_and_the_labels_that_its_manifest_lacks()
     assert labels == {"app": "web", "tier": "front", "extra": "yes"}
     answer = what_if(cluster, [apply, parse_change("scale=web:0")])
     assert [(row.pod, row.kind) for row in answer.differences] == [("default/web-1", "gone")]
+
+
+@pytest.mark.parametrize(
+    ("last", "want"),
+    [
+        pytest.param(
+            '{"metadata": {"labels": {"tier": "", "extra": ""}}}', {"app": "web", "extra": "yes"}, id="lists it"
+        ),
+        pytest.param('{"metadata": {"labels": null}}', {"app": "web", "tier": "front", "extra": "yes"}, id="has none"),
+        pytest.param("{", {"app": "web", "tier": "front", "extra": "yes"}, id="is not JSON"),
+    ],
+)
+def test_a_label_that_the_manifest_lacks_is_removed_if_the_last_applied_manifest(
+    last: str, want: dict[str, str]
+) -> None:
+    builder = running("web-1", "n1", owner="web").label(tier="front").annotation({LAST_APPLIED: last})
+    pod = admitted(builder.obj())
+    manifest = replace(pod, metadata=replace(pod.metadata, labels={"extra": "yes"}, annotations={}))
+    labels: dict[str, str] = {}
+    what_if(
+        cluster_of(node("n1"), pod),
+        [Change("apply", "new.yaml", objects=(manifest,))],
+        after=lambda trial: labels.update(trial.scheduler.pods[pod.key].metadata.labels),
+    )
+    assert labels == want
+
+
+@pytest.mark.parametrize("version", ["", "7"])
+def test_applied_objects_keep_the_labels_and_the_status_that_their_manifest_lacks(version: str) -> None:
+    existing = replace(TAINTED, metadata=replace(TAINTED.metadata, resource_version=version))
+    manifest = {"kind": "Node", "metadata": {"name": "n1"}, "spec": {"unschedulable": True}}
+    found: list[Node | None] = []
+    what_if(
+        cluster_of(existing),
+        [Change("apply", "new.yaml", objects=(make_object({"apiVersion": "v1", **manifest}),))],
+        after=lambda trial: found.append(trial.node("n1")),
+    )
+    metadata, spec = replace(existing.metadata, resource_version=""), NodeSpec(unschedulable=True)
+    assert found == [replace(existing, metadata=metadata, spec=spec)]
+
+
+def test_an_applied_volume_stays_bound() -> None:
+    document = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"}}
+    found: list[PersistentVolume | None] = []
+    what_if(
+        cluster_of(node("n1"), make_object({**document, "status": {"phase": "Bound"}})),
+        [Change("apply", "new.yaml", objects=(make_object(document),))],
+        after=lambda trial: found.append(trial.catalog.get(PersistentVolume, "v")),
+    )
+    assert [each and each.status.phase for each in found] == ["Bound"]

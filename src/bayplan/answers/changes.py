@@ -6,7 +6,8 @@ pattern (``pool-a-*``) or label (``label:disk=ssd``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -29,10 +30,16 @@ from bayplan.cluster.admission import PodAdmission
 from bayplan.cluster.namespace_policies import PodForbidden
 from bayplan.controllers.pod_ranking import rank_active, rank_for_deletion
 from bayplan.controllers.stateful_pods import ordinal_of
+from bayplan.objects.defaults import default_object
 from bayplan.objects.meta import KubernetesObject, ObjectMeta
 from bayplan.objects.node import Node, Taint
 from bayplan.objects.pod import Pod, PodSpec
 from bayplan.objects.selectors import tolerates
+
+T = TypeVar("T", bound=KubernetesObject)
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+"""The annotation in which kubectl apply stores the last manifest of an object, as JSON."""
 
 API_TOKEN = "kube-api-access-"
 """The start of the name of the volume that kube-apiserver adds to pods for the token of their service account."""
@@ -342,13 +349,13 @@ def _apply(change: Change, here: ChangedCluster) -> None:
     for item in change.objects:
         if isinstance(item, Node):
             old = here.trial.node(item.key)
-            here.trial.put(item)
+            here.trial.put(_updated(item, old))
             if old is None:
                 here.effect.nodes_added[item.key] = None
             else:
                 _evict(item.key, [taint for taint in item.spec.taints if taint not in old.spec.taints], here)
         elif not isinstance(item, Pod):
-            here.trial.put(item)
+            here.trial.put(_updated(item, here.get(type(item), item.key)))
             if type(item).__name__.lower() in KINDS:
                 workloads.append(f"{type(item).__name__.lower()}/{item.key}")
     # Applied limits, quotas and priority classes hold for all pods of the file.
@@ -388,14 +395,45 @@ def _apply_pod(pod: Pod, file: str, admission: PodAdmission, here: ChangedCluste
         here.update(replace(pod, metadata=_applied(pod.metadata, old.metadata), spec=spec, status=old.status))
 
 
+def _updated(item: T, old: T | None) -> T:
+    """Return an applied object with the merged metadata, and the status if it has none, of the existing one."""
+    if old is None:
+        return item
+    none = getattr(default_object(type(item)()), "status", None)
+    if none is not None and getattr(item, "status", None) == none:
+        item = replace(item, status=getattr(old, "status", none))
+    # Clear the resource version, or the scheduler would ignore the update as a duplicate.
+    return replace(item, metadata=replace(_applied(item.metadata, old.metadata), resource_version=""))
+
+
 def _applied(metadata: ObjectMeta, old: ObjectMeta) -> ObjectMeta:
-    """Return the metadata of an object in place of the old ones: kubectl apply keeps what a manifest does not have."""
+    """Merge the metadata of a manifest into those of the existing object, as kubectl apply does."""
+    try:
+        last = msgspec.json.decode(old.annotations.get(LAST_APPLIED, "{}"), type=_Manifest).metadata
+    except msgspec.MsgspecError:
+        last = _Metadata()
     return replace(
         old,
-        labels={**old.labels, **metadata.labels},
-        annotations={**old.annotations, **metadata.annotations},
+        labels=_merged(metadata.labels, old.labels, last.labels),
+        annotations=_merged(metadata.annotations, old.annotations, last.annotations),
         owner_references=metadata.owner_references or old.owner_references,
     )
+
+
+def _merged(new: Mapping[str, str], old: Mapping[str, str], last: Mapping[str, object] | None) -> dict[str, str]:
+    """Return labels or annotations of a manifest, and the existing ones that the last manifest did not have."""
+    return {**{key: value for key, value in old.items() if key not in (last or ())}, **new}
+
+
+class _Metadata(msgspec.Struct):
+    labels: dict[str, object] | None = None
+    annotations: dict[str, object] | None = None
+
+
+class _Manifest(msgspec.Struct):
+    """The parts of the annotation `LAST_APPLIED` that are read."""
+
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
 
 
 def _manifest_spec(spec: PodSpec) -> PodSpec:
