@@ -32,6 +32,7 @@ from bayplan.framework.plugin import (
     ScorePlugin,
 )
 from bayplan.framework.status import SKIP, SUCCESS, UNRESOLVABLE_BIT, Status, unschedulable
+from bayplan.objects.kinds import encode
 from bayplan.objects.pod import Pod
 from bayplan.plugins.registry import in_tree_registry
 from bayplan.state.arrays import Bools, Codes, Ints
@@ -39,8 +40,10 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import FIRST_RESOURCE
 from bayplan.state.resource_table import CPU
 from bayplan.state.views import Rows
+from bayplan.testing.builders import make_pod
 from bayplan.testing.plugin_kit import check_plugin
 from bayplan.testing.plugin_subject import PluginFault
+from bayplan.testing.sample_clusters import SampleCluster, node_document
 
 REGISTRY = in_tree_registry()
 ARGUMENTS = default_configuration(FeatureGates()).profiles[0].plugin_arguments
@@ -352,10 +355,6 @@ BROKEN = [
     (Different, "when created and called again"),
     (Writes, "calling the plugin changed the resources in use"),
     (MarksPods, "calling the plugin changed the pod"),
-    (
-        HidesUsage,
-        "reads declares only Reads.NODES",
-    ),
     (HidesOthers, "although its params did not change and reads declares"),
     (HidesPods, "but pre_reads declares Reads.NOTHING"),
     (ReadsAnnotations, "the pod has another annotation, which its signature leaves out; return it from sign_pod()"),
@@ -376,6 +375,22 @@ def test_a_broken_plugin_is_reported_with_its_fault(plugin: type[Plugin[Any]], w
     with pytest.raises(PluginFault) as raised:
         check_plugin(plugin, annotations={"example.com/likes": ("1", "2")}, clusters=60)
     assert want in str(raised.value)
+
+
+def sample(*running: Pod) -> SampleCluster:
+    """Return a cluster of two nodes with these pods. The pod to schedule and the newcomer request nothing."""
+    nodes = (node_document("n1"), node_document("n2"))
+    pod, newcomer = (encode(make_pod(name).label(app="x").annotation(note="x").obj()) for name in ("p", "newcomer"))
+    return SampleCluster(nodes, tuple(encode(each) for each in running), pod, newcomer)
+
+
+def test_usage_that_reads_does_not_declare_is_reported_when_a_pod_leaves() -> None:
+    with pytest.raises(PluginFault) as raised:
+        check_plugin(HidesUsage, sample_clusters=[sample(make_pod("old").req(cpu="4").node("n1").obj())])
+    assert (
+        "reads declares only Reads.NODES, and refresh() did not report that other rows must be evaluated again"
+        in str(raised.value)
+    )
 
 
 def test_a_fault_is_reported_with_a_minimal_cluster() -> None:

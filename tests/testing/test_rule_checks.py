@@ -24,7 +24,7 @@ from bayplan.state.resource_table import CPU
 from bayplan.state.views import Rows
 from bayplan.testing.plugin_kit import check_plugin
 from bayplan.testing.plugin_subject import PluginFault
-from tests.testing.test_plugin_kit import PodSpec, Right
+from tests.testing.test_plugin_kit import PodSpec, Right, sample
 
 
 class ParityRule(FilterRule):
@@ -89,7 +89,7 @@ class OtherForAll(Parity):
     class rule(ParityRule):  # noqa: N801
         def filter_all(self, codes: Codes) -> None:
             super().filter_all(codes)
-            codes[: self.columns.count] ^= 1
+            codes[self.columns.count - 1] = 1
 
 
 class CountsOnce(PreFilterPlugin[PodSpec], FilterPlugin[PodSpec]):
@@ -145,6 +145,41 @@ def test_a_score_rule_in_plain_python_passes() -> None:
     check_plugin(Scored)
 
 
+class ShareRule(ScoreRule):
+    """Gives every node the number of feasible nodes as raw score, and 100 as normalised score."""
+
+    def __init__(self, state: ClusterState) -> None:
+        super().__init__(state.columns)
+        self.normalizes = self.reads_feasible = True
+        self.feasible = 0
+
+    def prepare(self, feasible: Flags) -> None:
+        self.feasible = sum(bool(feasible[row]) for row in range(self.columns.count))
+
+    def score(self, row: int) -> int:
+        return self.feasible
+
+    def scale(self, raw: Ints, feasible: Flags) -> Params:
+        return (self.feasible,)
+
+    def normalize(self, scale: Params, raw: int, row: int) -> int:
+        (count,) = scale
+        assert isinstance(count, int)
+        return raw * 100 // count
+
+
+class Share(NormalizePlugin[PodSpec]):
+    reads: ClassVar[Reads] = Reads.NODES
+    compile = Right.compile
+
+    def score_rule(self, spec: PodSpec, cluster: ClusterState) -> ScoreRule:
+        return ShareRule(cluster)
+
+
+def test_a_score_rule_that_reads_which_nodes_are_feasible_passes() -> None:
+    check_plugin(Share)
+
+
 class ScoredOnce(Scored):
     """Reads usage, but declares only nodes."""
 
@@ -169,7 +204,6 @@ BROKEN = [
     (SilentRefresh, "and refresh() did not report that other rows must be evaluated again"),
     (DeafInTrials, "after_changes() must read again everything that pods can change"),
     (StaysInTrials, "after_undo() must restore the rule"),
-    (OtherForAll, "when called for this one"),
     (CountsOnce, "params_after_changes() must return the params for the changed cluster"),
     (
         ScoredOnce,
@@ -185,3 +219,8 @@ def test_a_broken_rule_is_reported_with_its_fault(plugin: type[Plugin[Any]], wan
     with pytest.raises(PluginFault) as raised:
         check_plugin(plugin, clusters=60)
     assert want in str(raised.value)
+
+
+def test_a_rule_that_differs_on_all_rows_is_reported() -> None:
+    with pytest.raises(PluginFault, match="when called for all rows, and 0 when called for this one"):
+        check_plugin(OtherForAll, sample_clusters=[sample()])
