@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
@@ -435,9 +436,15 @@ class Cluster:
         return current_pods(chain(catalog.all(ReplicaSet), catalog.all(Job), pods), self.scheduler.profiles)
 
     def fork(self) -> Self:
-        """Return an independent copy of the cluster for experiments; its records and random streams start again."""
-        # A copy has the attributes of subclasses, too.
+        """Return an independent copy of the cluster for experiments; its records and random streams start again.
+
+        Attributes of subclasses are copied shallowly; override `fork` to copy their contents. Cached properties are
+        computed again.
+        """
         other = copy(self)
+        for name in vars(self):
+            if isinstance(getattr(type(self), name, None), cached_property):
+                delattr(other, name)
         setup = replace(self._setup, connections=self._setup.connect())
         other._begin(setup, self.source, self.seed, self._record_level, self.state.fork())
         for key in self.pending:

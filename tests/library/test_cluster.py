@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -323,6 +324,14 @@ class NamedCluster(Cluster):
         super().__init__()
         self.name = name
 
+    @cached_property
+    def size(self) -> int:
+        return len(self.nodes)
+
 
 def test_a_fork_of_a_subclass_has_its_attributes() -> None:
-    assert NamedCluster("test").fork().name == "test"
+    cluster = NamedCluster("test")
+    assert cluster.size == 0
+    fork = cluster.fork()
+    fork.add(make_node("a").obj())
+    assert (fork.name, fork.size, cluster.size) == ("test", 1, 0)
