@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.cel.problems import RunProblem
+from bayplan.cel.problems import CompileProblem, RunProblem
 from tests.cel.test_lists import value_of
 
 
@@ -25,6 +25,8 @@ from tests.cel.test_lists import value_of
         ),
         pytest.param("string('%.101f'.format([1.5]).size())", "103", id="more than 100 digits"),
         pytest.param("string('%.1000f'.format([1.5]).size())", "234", id="digits in eight bits"),
+        pytest.param(f"'%.{'0' * 5000}2f'.format([1.5])", "1.50", id="digits with leading zeros"),
+        pytest.param("'%.9223372036854775807e'.format([1.5]).size() > 6 ? 'wide' : ''", "wide", id="the largest width"),
         pytest.param("'%s'.format([[1e6]])", "[1000000.000000]", id="a list in a format"),
     ],
 )
@@ -44,3 +46,16 @@ def test_errors_show_doubles_as_in_kubernetes(text: str, want: str) -> None:
     with pytest.raises(RunProblem) as failed:
         value_of(text)
     assert str(failed.value) == want
+
+
+@pytest.mark.parametrize("digits", ["9" * 5000, str(2**63)], ids=["a long precision", "a precision of 64 bits"])
+def test_a_precision_beyond_an_int64_is_refused(digits: str) -> None:
+    want = (
+        "could not parse formatting clause: error while parsing precision: error while converting precision to integer: "
+        f'strconv.Atoi: parsing "{digits}": value out of range'
+    )
+    with pytest.raises(RunProblem) as failed:
+        value_of(f"('%' + '.{digits}f').format([1.5])")
+    assert str(failed.value) == want
+    with pytest.raises(CompileProblem, match="error while converting precision to integer"):
+        value_of(f"'%.{digits}f'.format([1.5])")

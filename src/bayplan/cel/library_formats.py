@@ -17,7 +17,7 @@ from bayplan.base.go_text.times import day_number
 from bayplan.cel.library_network import url_problem
 from bayplan.cel.meter import spend_copy
 from bayplan.cel.problems import RunProblem
-from bayplan.cel.times import Duration, Timestamp, duration_text, timestamp_text
+from bayplan.cel.times import Duration, Timestamp, atoi, duration_text, timestamp_text
 from bayplan.cel.values import NONE, CelMap, Optional, TypeValue, shown, type_name
 from bayplan.objects import names
 from bayplan.objects.selectors import quote
@@ -177,9 +177,23 @@ def _letter(match: re.Match[str]) -> str:
         return ""
     if not match[2]:
         raise RunProblem("unexpected end of string")
+    _digits(match)
     if match[2] not in "sdfebxXo":
         raise RunProblem(f"could not parse formatting clause: unrecognized formatting clause {quote(match[2])}")
     return match[2]
+
+
+def _digits(match: re.Match[str]) -> int:
+    """Return the precision of a clause, or the default.
+
+    Raises:
+        RunProblem: it exceeds an int64.
+    """
+    try:
+        return atoi(match[1]) if match[1] else _DEFAULT_DIGITS
+    except RunProblem as problem:
+        wrong = f"error while parsing precision: error while converting precision to integer: {problem}"
+        raise RunProblem(f"could not parse formatting clause: {wrong}") from None
 
 
 def _whole(value: object, clause: str) -> int:
@@ -201,7 +215,7 @@ def _real(value: object, clause: str, digits: int) -> str:
     if not math.isfinite(number):
         text = "NaN" if math.isnan(number) else "∞" if number > 0 else "-∞"
         return text if clause == "f" else text.rjust(digits % _WIDTHS)
-    number = number or 0.0  # Without the sign of -0.0.
+    number = number or 0.0  # Drop the sign of -0.0, as cel-go does.
     if clause == "f":
         return format(number, f",.{digits % _DIGITS}f")
     mantissa, _, exponent = format(number, f".{_DEFAULT_DIGITS}e").partition("e")
@@ -237,8 +251,7 @@ def _format(text: object, args: object) -> str:
             return "%"
         if not left:
             raise RunProblem(f"index {len(args)} out of range")
-        digits = int(match[1]) if match[1] else _DEFAULT_DIGITS
-        return _clause(letter, digits, left.pop(0))
+        return _clause(letter, _digits(match), left.pop(0))
 
     found = _CLAUSE.sub(written, text)
     spend_copy(found)

@@ -164,19 +164,26 @@ def _local_s(time: Timestamp, zone: str) -> int:
     hours, colon, minutes = zone.partition(":")
     if not colon:
         return seconds + _zone_offset_s(zone, seconds)
-    hour, minute = _integer(hours), _integer(minutes)
+    hour, minute = atoi(hours), atoi(minutes)
     offset = wrap(hour * 60 + (-minute if zone.startswith("-") else minute))
     offset_ns = wrap(offset * 60 * SECOND_NS)
     return seconds + math.trunc(offset_ns / 1e9)
 
 
-def _integer(text: str) -> int:
-    """Return the integer in a text as Go's `Atoi` does."""
+def atoi(text: str) -> int:
+    """Return the integer in a text as Go's function of this name does.
+
+    Raises:
+        RunProblem: the text is not an integer, or exceeds an int64.
+    """
     if not _INTEGER.fullmatch(text):
         raise RunProblem(f"strconv.Atoi: parsing {quote(text)}: invalid syntax")
-    if len(text.lstrip("+-0")) > 19 or not _INT_MIN <= int(text) <= _INT_MAX:
+    # Python refuses to convert texts of thousands of digits, even of zeros.
+    digits = text.lstrip("+-").lstrip("0") or "0"
+    number = int(digits[:20]) * (-1 if text.startswith("-") else 1)
+    if len(digits) > 19 or not _INT_MIN <= number <= _INT_MAX:
         raise RunProblem(f"strconv.Atoi: parsing {quote(text)}: value out of range")
-    return int(text)
+    return number
 
 
 def _zone_offset_s(name: str, seconds: int) -> int:
