@@ -230,6 +230,14 @@ class MarksPods(Right):
         return super().score(spec, params, rows)
 
 
+class MarksNodes(PerNodePlugin):
+    """Writes the same label again with each call, so only the first call changes the node."""
+
+    def filter_node(self, pod: Pod, node: NodeInfo) -> str | None:
+        node.labels["example.com/seen"] = "yes"
+        return None
+
+
 class HidesUsage(Right):
     """Reads usage, but declares only nodes."""
 
@@ -355,6 +363,7 @@ BROKEN = [
     (Different, "when created and called again"),
     (Writes, "calling the plugin changed the resources in use"),
     (MarksPods, "calling the plugin changed the pod"),
+    (MarksNodes, "calling the plugin changed a node"),
     (HidesOthers, "although its params did not change and reads declares"),
     (HidesPods, "but pre_reads declares Reads.NOTHING"),
     (ReadsAnnotations, "the pod has another annotation, which its signature leaves out; return it from sign_pod()"),

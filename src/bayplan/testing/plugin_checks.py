@@ -142,8 +142,8 @@ def asking_changes_nothing(make: Make, sample: SampleCluster) -> None:
     """Calls change neither the cluster nor the pod nor the params."""
     subject = make(sample)
     pod = msgspec.msgpack.encode(subject.pod)
-    subject.outcome()
     before = _fingerprint(subject)
+    subject.outcome()
     params = subject.filter_params() if subject.filters else None
     hashed = hash(params)
     subject.outcome()
