@@ -21,12 +21,16 @@ from bayplan.framework.node_info import NodeInfo
 from bayplan.framework.per_node_plugin import PerNodePlugin
 from bayplan.framework.plugin import (
     FilterPlugin,
+    Handle,
     NormalizePlugin,
     Params,
+    PermitPlugin,
     Plugin,
+    PreEnqueuePlugin,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
+    QueueSortPlugin,
     Reads,
     ReservePlugin,
     ScorePlugin,
@@ -332,6 +336,30 @@ class Reserves(PreFilterPlugin[PodSpec], ReservePlugin[PodSpec]):
         pass
 
 
+class OnlyReserves(ReservePlugin[PodSpec]):
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        return SUCCESS
+
+
+class NoTimeout(PermitPlugin[PodSpec]):
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> Any:
+        return SUCCESS
+
+
+class NamesAsSortKeys(QueueSortPlugin[PodSpec]):
+    def sort_key(self, pod: Pod, timestamp_ns: int) -> Any:
+        return pod.metadata.name
+
+
+class NoHandle(Right):
+    def __init__(self, arguments: object, handle: Handle) -> None:
+        pass
+
+
+class TakenName(Right):
+    name = "NodeResourcesFit"
+
+
 class NoRule(Right):
     def filter_rule(self, spec: PodSpec, cluster: ClusterState) -> Any:
         return None
@@ -374,6 +402,11 @@ BROKEN = [
     (Breaks, "KeyError in filter_node()"),
     (ForgetsFreedRows, "AttributeError in "),
     (Reserves, "binds_skipped_pods is False, so reserve() would not be called, but it returned"),
+    (OnlyReserves, "OnlyReserves has a method reserve() without a method unreserve()"),
+    (NoTimeout, "NoTimeout.permit: expected a pair of Status and timeout in nanoseconds"),
+    (NamesAsSortKeys, "NamesAsSortKeys.sort_key: expected a tuple of integers"),
+    (NoHandle, "expected an __init__ that calls that of its base class"),
+    (TakenName, "a plugin named NodeResourcesFit already exists"),
     (NoRule, "filter_rule() returned None, not a FilterRule; return super().filter_rule(...)"),
     (NodeNoText, "expected None, a reason or a Status, got False"),
 ]
@@ -438,6 +471,24 @@ def test_a_class_that_is_not_a_plugin_is_refused() -> None:
 def test_checking_zero_clusters_is_refused() -> None:
     with pytest.raises(InputError, match=r"check_plugin\(\): expected at least one"):
         check_plugin(Raising, clusters=0)
+
+
+def test_the_scheduler_of_a_check_passes_the_arguments_to_the_plugin() -> None:
+    seen = []
+
+    class Configured(PreEnqueuePlugin[PodSpec]):
+        def __init__(self, arguments: object, handle: Handle) -> None:
+            super().__init__(arguments, handle)
+            seen.append(arguments)
+
+        def pre_enqueue(self, pod: Pod) -> Status:
+            return SUCCESS
+
+        def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
+            return [(ClusterEvent(EventResource.POD, ActionType.ALL), None)]
+
+    check_plugin(Configured, arguments={"limit": 3}, clusters=1)
+    assert [arguments for arguments in seen if arguments != {"limit": 3}] == []
 
 
 def test_attributes_of_earlier_versions_are_refused() -> None:

@@ -275,6 +275,11 @@ def _variants(sample: SampleCluster) -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
+def a_scheduler_runs_it(make: Make, sample: SampleCluster) -> None:
+    """A scheduler with the plugin schedules a pod; no extension point raises an exception or returns a wrong type."""
+    make(sample).schedule()
+
+
 class _Change(NamedTuple):
     """A change of the cluster: in words, the row of the node (-1 for none), and the data that changed there."""
 
@@ -400,5 +405,6 @@ CHECKS: tuple[Check, ...] = (
     trials_are_answered_and_forgotten,
     skipped_pods_need_no_binding,
     hints_answer,
+    a_scheduler_runs_it,
 )
 """The order matters: an error that one check finds may make later checks fail."""

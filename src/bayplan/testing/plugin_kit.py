@@ -11,9 +11,9 @@ from bayplan.base.random_streams import RandomStreams
 from bayplan.framework.events import ClusterEvent
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import REJECTING_POINTS, Plugin
-from bayplan.framework.registry import Registry
+from bayplan.plugins.registry import in_tree_registry
 from bayplan.testing.plugin_checks import CHECKS, Check
-from bayplan.testing.plugin_subject import Make, PluginFault, Subject
+from bayplan.testing.plugin_subject import Make, PluginFault, Subject, is_in_tree
 from bayplan.testing.sample_clusters import SampleCluster, Vocabulary, random_cluster, smallest
 
 CLUSTERS = 40
@@ -35,8 +35,9 @@ def check_plugin(
 
     It checks that all evaluation forms agree, calls change nothing, equal calls return equal results, verdicts have
     reasons, scores are from 0 to 100, data that `reads` does not declare has no influence, pods with equal signatures
-    and keys are treated alike, and registered events are valid. The random clusters contain what most plugins read;
-    declare any other labels, annotations and resources that yours reads.
+    and keys are treated alike, registered events are valid, and a scheduler can run the plugin.
+    The random clusters contain what most plugins read; declare any other labels, annotations and resources that yours
+    reads.
 
     Args:
         plugin: the class of the plugin.
@@ -86,10 +87,14 @@ def check_declarations(plugin: type[Plugin[Any]]) -> None:
             f"{plugin!r} is not a plugin class: expected a subclass of bayplan.PerNodePlugin or of an extension point"
         )
     try:
-        Registry({}).with_plugins(plugin)
+        if not is_in_tree(plugin):
+            in_tree_registry().with_plugins(plugin)
     except PluginError as problem:
         raise PluginFault(str(problem)) from None
-    missing = [point for point in plugin.extension_points() if not _implements(plugin, point)]
+    points = plugin.extension_points()
+    missing = [point for point in points if not _implements(plugin, point)]
+    if "reserve" in points and not missing and not _implements(plugin, "unreserve"):
+        raise PluginFault(f"{plugin.__name__} has a method reserve() without a method unreserve(), which undoes it")
     if missing:
         raise PluginFault(
             f"{plugin.__name__} inherits from the extension point {missing[0]} without a method {missing[0]}()"

@@ -26,7 +26,9 @@ from bayplan.framework.plugin import (
 from bayplan.framework.preemption.evaluator import PreemptionChoices
 from bayplan.framework.rule import ready
 from bayplan.framework.status import Code, Status
+from bayplan.library import Cluster
 from bayplan.objects.pod import Pod
+from bayplan.plugins.registry import in_tree_registry
 from bayplan.state.arrays import Bools
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
@@ -37,8 +39,16 @@ COMPILING = frozenset(("pre_filter", "filter", "pre_score", "score"))
 """Extension points for which the plugin compiles a spec."""
 
 
+CONFIGURATION_TYPE = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+
+
 class PluginFault(AssertionError):
     """A plugin violates its contract. The text explains how, and on which cluster."""
+
+
+def is_in_tree(kind: type[Plugin[Any]]) -> bool:
+    """Return whether a plugin is one of kube-scheduler's, which every scheduler has."""
+    return in_tree_registry().plugins.get(kind.name) is kind
 
 
 class Subject:
@@ -58,6 +68,7 @@ class Subject:
 
     def __init__(self, kind: type[Plugin[Any]], arguments: object, gates: FeatureGates, sample: SampleCluster) -> None:
         self.sample = sample
+        self._arguments, self._gates = arguments, gates
         self.state: ClusterState = sample.state()
         choices = PreemptionChoices(lambda count: 0, partial(first_by_name, self.state))
         self.plugin: Any = kind(arguments, Handle(self.state, gates, choices=choices))
@@ -86,6 +97,22 @@ class Subject:
     def name(self, row: int) -> str:
         """Return the name of the node in a row."""
         return self.state.nodes.names[row] or "a row without node"
+
+    def schedule(self) -> None:
+        """Schedule the pod by a scheduler with this plugin, unless it is one of kube-scheduler's.
+
+        Raises:
+            PluginError: a method returned something of the wrong type. Exceptions of the plugin are raised unchanged.
+        """
+        kind, sample = type(self.plugin), self.sample
+        if is_in_tree(kind):
+            return
+        given = [] if self._arguments is None else [{"name": kind.name, "args": self._arguments}]
+        configuration = {**CONFIGURATION_TYPE, "profiles": [{"pluginConfig": given}]}
+        documents = (*sample.nodes, *sample.others, *sample.running)
+        gates = dict(self._gates.given())
+        cluster = Cluster(documents, configuration=configuration, plugins=[kind], feature_gates=gates)
+        cluster.schedule(sample.pod)
 
     # Filter.
 
