@@ -198,6 +198,20 @@ def test_the_saving_and_its_bound_are_stated_if_nodes_have_prices() -> None:
     assert first == "None of 3 nodes can be removed."
 
 
+@pytest.mark.parametrize(
+    ("prices", "want"),
+    [
+        pytest.param({"x": 2.0, "y": 3.0, "z": 4.0}, [], id="all given"),
+        pytest.param({"x": 2.0, "z": 4.0}, ["no price is given for node y: 1 is assumed"], id="one missing"),
+        pytest.param({"z": 4.0}, ["no price is given for 2 nodes, such as x: 1 is assumed"], id="several missing"),
+        pytest.param({}, ["all nodes cost the same"], id="none given"),
+    ],
+)
+def test_nodes_without_a_price_are_named(prices: dict[str, float], want: list[str]) -> None:
+    answer = nodes_to_remove(cluster_of(*map(node, "xyz")), prices=prices)
+    assert [text for text in answer.assumptions if "price" in text or "cost" in text] == want
+
+
 def test_pending_pods_are_ignored() -> None:
     answer = nodes_to_remove(cluster_of(*NODES, WEB, OTHER, waiting("new", cpu="2")))
     assert [each.node for each in answer.removed] == ["n1"]

@@ -25,6 +25,7 @@ from bayplan.answers.node_groups import ZONE
 from bayplan.answers.node_sets import Outcome, cheaper_sets
 from bayplan.answers.node_shapes import NodeShape, place_labels, unknown_zones
 from bayplan.answers.pod_orders import order_note, possible_orders
+from bayplan.answers.prices import unpriced_note
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.trial import Trial
 from bayplan.base.counted_nouns import format_count, is_or_are
@@ -446,6 +447,8 @@ class _Addition:
             )
         if all(shape.price == self._shapes[0].price for shape in self._shapes):
             found.append("all shapes cost the same, so fewer nodes are cheaper")
+        else:
+            found += unpriced_note([shape.name for shape in self._shapes if not shape.has_price], "shape")
         if self._daemons:
             found.append(f"every new node runs the pods of {format_count(len(self._daemons), 'DaemonSet')} if they fit")
         found += self._cluster.terminating_note()

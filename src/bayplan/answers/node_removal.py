@@ -21,6 +21,7 @@ from bayplan.answers.copies import replacement
 from bayplan.answers.displaced_pods import is_recreated_elsewhere
 from bayplan.answers.drain_rules import Budgets, DrainOptions, Obstacle, obstacles
 from bayplan.answers.node_groups import group_of
+from bayplan.answers.prices import unpriced_note
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.trial import Trial
 from bayplan.base.counted_nouns import format_count, is_or_are
@@ -369,7 +370,9 @@ class _Removal:
         if self._cluster.waiting:
             count = len(self._cluster.waiting)
             found.append(f"{format_count(count, 'pending pod')} {is_or_are(count)} ignored")
-        if not self._prices:
+        if self._prices:
+            found += unpriced_note([name for name in self._names if name not in self._prices], "node")
+        else:
             found.append("all nodes cost the same")
         return found
 

@@ -47,6 +47,7 @@ class NodeShape(msgspec.Struct, frozen=True, kw_only=True):
         template: a node of this shape.
         like: the existing nodes that the shape resembles, in words.
         price: the price of one node, in any unit.
+        has_price: whether the price is a given one.
         most: the maximum number of additional nodes; None for any number.
         csi: the CSINode of the template.
         slices: the ResourceSlices of the template, i.e. its devices.
@@ -58,6 +59,7 @@ class NodeShape(msgspec.Struct, frozen=True, kw_only=True):
     template: Node
     like: str = ""
     price: float = 1.0
+    has_price: bool = False
     most: int | None = None
     csi: CSINode | None = None
     slices: tuple[ResourceSlice, ...] = ()
@@ -266,7 +268,8 @@ def parse_shape(
         status=replace(template.status, allocatable=allocatable, capacity=allocatable),
     )
     price = price_by(node) if written.price is None else written.price
-    return replace(base, name=written.name or base.name, template=node, price=price, most=written.most)
+    name, has_price = written.name or base.name, written.price is not None
+    return replace(base, name=name, template=node, price=price, has_price=has_price, most=written.most)
 
 
 class _WrittenShape(msgspec.Struct):

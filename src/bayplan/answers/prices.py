@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from bayplan.answers.node_groups import INSTANCE_TYPE, group_of
+from bayplan.base.counted_nouns import format_count
 from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
 from bayplan.objects.node import Node
@@ -66,6 +67,14 @@ def price_in(prices: Mapping[str, float], node: Node) -> float | None:
 def _priced_names(node: Node) -> tuple[str, str, str]:
     labels = node.metadata.labels
     return (node.metadata.name, labels.get(INSTANCE_TYPE, ""), group_of(labels).pool)
+
+
+def unpriced_note(names: Sequence[str], noun: str) -> list[str]:
+    """Return the assumption about nodes or shapes (`noun`) without a price; [] if there are none."""
+    if not names:
+        return []
+    which = f"{noun} {names[0]}" if len(names) == 1 else f"{format_count(len(names), noun)}, such as {names[0]}"
+    return [f"no price is given for {which}: 1 is assumed"]
 
 
 def parse_number(key: str, value: str) -> float:

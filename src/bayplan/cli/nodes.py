@@ -177,6 +177,9 @@ def _shapes(texts: list[str], files: list[str], cluster: QuestionCluster, prices
 
         found += [shape_of(item, price_of) for item in load_inputs(files).manifest.nodes]
     check_prices(prices, [*cluster.all(Node), *(each.template for each in found)], what="--price")
-    if found or not (texts or files):
-        return found or shapes_of(cluster.state, price_of)
-    raise InputError("--shapes", got="files without a Node", wanted="Node manifests")
+    if not found and (texts or files):
+        raise InputError("--shapes", got="files without a Node", wanted="Node manifests")
+    return [
+        replace(shape, has_price=shape.has_price or price_in(prices, shape.template) is not None)
+        for shape in found or shapes_of(cluster.state, price_of)
+    ]
