@@ -11,6 +11,7 @@ from contextlib import suppress
 from copy import copy
 from functools import cached_property
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
@@ -50,6 +51,7 @@ from bayplan.app.library_arguments import (
     typed_object,
 )
 from bayplan.app.mode import Mode
+from bayplan.app.option_values import converted
 from bayplan.app.question_clusters import changed_setup
 from bayplan.app.scheduler_setup import SchedulerSetup, SetupOrigin
 from bayplan.app.sources.cluster_source import ClusterSource, SourceOptions
@@ -86,8 +88,8 @@ class Cluster:
         objects: the nodes, pods and everything else that scheduling reads; bound pods keep their nodes.
         configuration: a KubeSchedulerConfiguration as a mapping or YAML text; by default, kube-scheduler's defaults. Its
             HTTP extenders are called.
-        classic: a provider or Policy of the classic scheduler, which is then used instead; `configuration` and `feature_gates`
-            are then ignored.
+        classic: the settings of the classic scheduler (docs/classic.md), which is then used instead; `configuration` and
+            `feature_gates` are then ignored.
         plugins: custom plugins, enabled in every profile with weight 1.
         registry: the available plugins; by default those of kube-scheduler.
         feature_gates: the feature gates to turn on or off, by name.
@@ -135,15 +137,17 @@ class Cluster:
     ) -> None:
         """Set all attributes; the scheduler is for an empty cluster unless it is given a state."""
         self.source = source
-        self.seed = seed
-        self._record_level = record_level
+        self.seed = seed = converted(seed, int, where="seed", name="seed")
+        self._record_level = record_level = converted(
+            record_level, RecordLevel, where="record_level", name="record_level"
+        )
         self._setup = setup
         weakref.finalize(self, setup.connections.close)
         self.scheduler = setup.make(seed=seed, record_level=record_level, state=state)
         self._host = InstantHost(self.scheduler)
 
     @classmethod
-    def open(cls, *paths: str, record_level: RecordLevel = RecordLevel.FULL, **options: Any) -> Self:
+    def open(cls, *paths: str | Path, record_level: RecordLevel = RecordLevel.FULL, **options: Any) -> Self:
         """Return the current state of a cluster: files, a result directory, a Bayplan server by its URL, or ``context="NAME"``.
 
         Args:
@@ -158,7 +162,7 @@ class Cluster:
                 name = getattr(plugin, "__name__", repr(plugin))
                 hint = f"'FILE.py:{name}', or Cluster.load(..., plugins=[{name}])"
                 raise InputError("plugins", got=f"the class {name}", wanted="strings", hint=hint)
-        given = SourceOptions(paths=paths, **options)
+        given = SourceOptions(paths=converted(paths, Sequence[str], where="Cluster.open", name="paths"), **options)
         return cls.of(open_source(given), seed=given.seed, record_level=record_level)
 
     @classmethod
@@ -170,9 +174,10 @@ class Cluster:
         return cluster
 
     @classmethod
-    def load(cls, *paths: str, **options: Any) -> Self:
+    def load(cls, *paths: str | Path, **options: Any) -> Self:
         """Return a cluster with the objects of manifests (files, folders, globs); `options` as for the class."""
-        return cls(load_inputs(paths).manifest.objects(), **options)
+        given = converted(paths, Sequence[str], where="Cluster.load", name="paths")
+        return cls(load_inputs(given).manifest.objects(), **options)
 
     @property
     def state(self) -> ClusterState:
@@ -251,7 +256,7 @@ class Cluster:
 
         A name of both a pod and a node is the pod's.
         """
-        for name in names:
+        for name in converted(names, Sequence[str], where="remove()", name="names"):
             key = name if "/" in name else f"default/{name}"
             if self._host.remove_pod(key) is not None:
                 continue
@@ -261,6 +266,7 @@ class Cluster:
 
     def node_of(self, pod: str) -> str | None:
         """Return the node of a pod (``namespace/name``, or ``name`` in the namespace default), or None."""
+        pod = checked_target(pod)
         info = self.state.pods.get(pod if "/" in pod else f"default/{pod}")
         return None if info is None else self.state.nodes.names[info.row]
 
@@ -348,6 +354,7 @@ class Cluster:
         """
         if isinstance(seeds, int):
             raise InputError("seeds", got=repr(seeds), wanted="a list of seeds", hint=f"range({seeds})")
+        limit = converted(limit, int, where="limit", name="limit")
         return capacity(self.questions(), parse_mix(checked_mix(mix)), preempts=preempts, limit=limit, seeds=seeds)
 
     def what_if(

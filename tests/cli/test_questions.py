@@ -247,7 +247,9 @@ def test_shapes_without_a_price_are_named_if_others_have_one(run: Run) -> None:
     shapes = ("--shape", "name=big,cpu=8,memory=32Gi,price=3", "--shape", "name=small,cpu=4,memory=8Gi")
     for prices, want in (((), True), (("--price", "small=2"), False)):
         _, output = run("nodes", "add", "DUMP", *shapes, *prices, "--json")
-        assert ("no price is given for 2 shapes, such as small/a: 1 is assumed" in json.loads(output)["assumptions"]) is want
+        assert (
+            "no price is given for 2 shapes, such as small/a: 1 is assumed" in json.loads(output)["assumptions"]
+        ) is want
 
 
 def test_waiting_ends_with_the_command_for_the_first_pod(run: Run) -> None:

@@ -88,6 +88,43 @@ def two_nodes() -> Cluster:
             r"got 'Mine'; try the class itself: \[Mine\]",
             id="the name of a plugin",
         ),
+        pytest.param(
+            lambda it: Cluster.open(["dump.yaml"]),  # type: ignore[arg-type]
+            r"Cluster.open: expected paths, got list \['dump.yaml'\]",
+            id="a list of paths",
+        ),
+        pytest.param(
+            lambda it: Cluster.open("dump.yaml", plugins="my.py:Mine"),
+            r"expected a list of strings, got str 'my.py:Mine'; try plugins=\['my.py:Mine'\]",
+            id="one plugin",
+        ),
+        pytest.param(
+            lambda it: SimulationOptions(paths=["a"], mode="old"),  # type: ignore[arg-type]
+            r"SimulationOptions\(mode\): expected Mode.CURRENT or Mode.CLASSIC, got str 'old'",
+            id="mode",
+        ),
+        pytest.param(
+            lambda it: SimulationOptions(paths=["a"], until_ns="1m"),  # type: ignore[arg-type]
+            r"SimulationOptions\(until_ns\): expected an integer or None, got str '1m'",
+            id="a text as number",
+        ),
+        pytest.param(
+            lambda it: Cluster(record_level="ful"),  # type: ignore[arg-type]
+            "record_level: expected RecordLevel.OFF or RecordLevel.SUMMARY or RecordLevel.FULL, got str 'ful'",
+            id="record level",
+        ),
+        pytest.param(
+            lambda it: Cluster(seed="1"),  # type: ignore[arg-type]
+            "seed: expected an integer, got str '1'",
+            id="seed",
+        ),
+        pytest.param(
+            lambda it: it.capacity("web", limit="5"), "limit: expected an integer, got str '5'", id="limit of capacity"
+        ),
+        pytest.param(
+            lambda it: it.remove(it.nodes[0]), r"remove\(\): expected strings, got NodeRow", id="a row to remove"
+        ),
+        pytest.param(lambda it: it.node_of(it.pods[0]), "got PodRow.*; try 'default/web'", id="a row as pod"),
         pytest.param(lambda it: it.what_if(), "expected KIND=TARGET with one of", id="no change"),
         pytest.param(
             lambda it: it.what_if("cordon=*", reschedule="web"),
@@ -174,3 +211,22 @@ def test_prices_may_be_numbers_of_numpy() -> None:
     priced = two_nodes().removable_nodes(prices=numbers, force=True)
     assert [type(row.price) for row in priced.removed] == [float]
     assert priced.price in (0.5, 3.0)
+
+
+def test_paths_may_be_strings_or_path_objects(tmp_path: Path) -> None:
+    dump, config = tmp_path / "pods.yaml", tmp_path / "scheduler.yaml"
+    dump.write_text("{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: c, image: i}]}}")
+    config.write_text("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n")
+    for paths, configuration in (((dump,), config), ((str(dump),), str(config))):
+        assert Cluster.open(*paths, config=configuration).pending == ["default/web"]
+        assert Cluster.load(*paths).pending == ["default/web"]
+        options = SimulationOptions(paths=paths, config=configuration)  # type: ignore[arg-type]
+        assert [each.key for each in simulate(options).pods] == ["default/web"]
+
+
+def test_levels_and_seeds_may_have_other_types() -> None:
+    nodes = [make_node("n").capacity(cpu="4").obj()]
+    cluster = Cluster(nodes, record_level="full", seed=np.int64(3))  # type: ignore[arg-type]
+    (decision,) = cluster.schedule(make_pod("web").obj())
+    assert decision.record.node == "n"
+    assert cluster.seed == 3

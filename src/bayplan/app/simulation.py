@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
@@ -12,6 +11,7 @@ import msgspec
 
 from bayplan.app.custom_plugins import CustomPlugin, reported_plugin_errors
 from bayplan.app.mode import Mode
+from bayplan.app.option_values import convert_options
 from bayplan.app.scheduler_setup import SchedulerSetup, read_setup
 from bayplan.base.errors import InputError
 from bayplan.base.garbage_collector import rare_collections
@@ -84,6 +84,14 @@ class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
     descheduling_interval_ns: int = DEFAULT_INTERVAL_NS
     strict: bool = False
     check: bool = False
+
+    def __post_init__(self) -> None:
+        """Convert values of similar types, such as paths as strings.
+
+        Raises:
+            InputError: a value has a wrong type.
+        """
+        convert_options(self)
 
 
 class RunFiles(msgspec.Struct, frozen=True, kw_only=True):
@@ -209,18 +217,15 @@ def simulate(
 
 
 def check_options(options: object) -> None:
-    """Raise an error with a suggestion if the value is not a `SimulationOptions`, or has one path instead of a list.
+    """Raise an error with a suggestion if the value is not a `SimulationOptions`.
 
     Raises:
-        InputError: it is a path or another value, or has one path.
+        InputError: it is a path or another value.
     """
     if not isinstance(options, SimulationOptions):
         shown = repr(options) if isinstance(options, str) else "..."
         got, hint = f"{type(options).__name__} {options!r:.60}", f"SimulationOptions(paths=[{shown}])"
         raise InputError("simulate(options)", got=got, wanted="SimulationOptions", hint=hint)
-    if isinstance(options.paths, str | os.PathLike):
-        got, hint = f"{type(options.paths).__name__} {options.paths!r:.60}", f"paths=[{os.fspath(options.paths)!r}]"
-        raise InputError("SimulationOptions(paths)", got=got, wanted="a list of paths", hint=hint)
 
 
 def prepare_simulation(

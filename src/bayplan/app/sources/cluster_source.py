@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from bayplan.app.mode import Mode
+from bayplan.app.option_values import convert_options
 from bayplan.app.scheduler_setup import SchedulerSetup
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
@@ -61,6 +62,14 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
     applied_ns: int = DEFAULT_APPLIED_NS
     max_pods: int = DEFAULT_MAX_PODS
     strict: bool = False
+
+    def __post_init__(self) -> None:
+        """Convert values of similar types, such as paths as strings.
+
+        Raises:
+            InputError: a value has a wrong type.
+        """
+        convert_options(self)
 
 
 class Assumption(msgspec.Struct, frozen=True):
