@@ -199,6 +199,22 @@ def test_the_saving_and_its_bound_are_stated_if_nodes_have_prices() -> None:
 
 
 @pytest.mark.parametrize(
+    ("prices", "cpu", "want"),
+    [
+        pytest.param({}, "1", "The limit of --most is reached.", id="without prices"),
+        pytest.param({"x": 3.0, "y": 2.0}, "1", "No set of at most 1 node saves more.", id="with prices"),
+        pytest.param(
+            {"x": 3.0, "y": 2.0}, "3", "Upper bound: 1 node, saving 3.00 (relaxation", id="another node saves more"
+        ),
+    ],
+)
+def test_the_bound_respects_the_maximum_number_of_nodes(prices: dict[str, float], cpu: str, want: str) -> None:
+    nodes = [node("x"), node("y", cpu="2"), node("z", cpu="2")]
+    pods = [running("p", "x", cpu=cpu).obj(), running("q", "y", cpu="500m").obj()]
+    assert want in removal_text(nodes_to_remove(cluster_of(*nodes, *pods), prices=prices, most=1))[0]
+
+
+@pytest.mark.parametrize(
     ("prices", "want"),
     [
         pytest.param({"x": 2.0, "y": 3.0, "z": 4.0}, [], id="all given"),

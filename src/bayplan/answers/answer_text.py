@@ -196,8 +196,11 @@ def removal_text(answer: RemovalAnswer, *, everything: bool = False) -> list[str
     count, bound = len(answer.removed), answer.bound
     priced = answer.has_prices
     saved = f", saving {answer.price:,.2f}" if priced and count else ""
-    if answer.price >= bound.price * (1 - 1e-9):
-        at_most = f"No {'set of nodes saves more' if priced else 'larger set of nodes can be removed'}"
+    if answer.most == count and not priced:
+        at_most = "The limit of --most is reached"
+    elif answer.price >= bound.price * (1 - 1e-9):
+        of_size = "" if answer.most is None else f" of at most {format_count(answer.most, 'node')}"
+        at_most = f"No set{of_size or ' of nodes'} saves more" if priced else "No larger set of nodes can be removed"
     else:
         limited = f"limited by {bound.resource}; " if bound.resource else ""
         saving = f", saving {bound.price:,.2f}" if priced else ""

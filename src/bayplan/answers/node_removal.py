@@ -114,16 +114,18 @@ class RemovalAnswer(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         nodes: the number of nodes in the cluster.
         candidates: the number of nodes that may be removed.
+        most: the maximum number of nodes to remove; None for no limit.
         removed, moves, kept: see the types of their rows.
         price: the price of the removed nodes.
         has_prices: whether any node has a price; otherwise each counts 1.
-        bound: the maximum number of nodes that could be removed, and how it was determined.
+        bound: the maximum number of nodes that could be removed, at most `most`, and how it was determined.
         passes: the number of replays of the drain.
         assumptions: the assumptions behind the answer, in sentences.
     """
 
     nodes: int
     candidates: int
+    most: int | None
     removed: Rows[RemovedNode]
     moves: Rows[MovedPod]
     kept: Rows[KeptNode]
@@ -203,7 +205,10 @@ class _Removal:
             bound = packed_removal_bound(self._cluster, free, self._prices, bound)
         # No set of nodes is worth more.
         dearest = sorted(map(self._price, free), reverse=True)
-        enough = bound.price if self._most is None else min(bound.price, sum(dearest[: self._most]))
+        if self._most is not None and self._most < bound.nodes:
+            price = min(bound.price, sum(dearest[: self._most]))
+            bound = replace(bound, nodes=self._most, price=price, resource="")
+        enough = bound.price
         order, left_out = self._in_order(free), dict[str, Obstacle]()
         found, passes = self._search(order, min(bound.nodes, len(order)), enough, left_out)
         tries = min(MAX_OTHER_ORDERS, MAX_RETRIED_PODS // max(len(self._cluster.state.pods), 1))
@@ -349,6 +354,7 @@ class _Removal:
         return RemovalAnswer(
             nodes=len(state.nodes),
             candidates=len(self._names),
+            most=self._most,
             removed=Rows(rows, RemovedNode),
             moves=Rows(found.moves, MovedPod),
             kept=Rows(kept, KeptNode),
