@@ -243,6 +243,19 @@ def test_prices_apply_to_given_shapes(run: Run) -> None:
     assert json.loads(output)["price"] == 3
 
 
+@pytest.mark.parametrize(
+    ("shape", "want"),
+    [
+        pytest.param("like=n1,cpu=16", "like=n1,cpu=16", id="other amounts"),
+        pytest.param("like=n1,cpu=16,name=big", "big", id="a name"),
+        pytest.param("like=n1,price=3,zone=a", "like n1", id="only price and place"),
+    ],
+)
+def test_shapes_like_a_node_are_named_by_their_differences(run: Run, shape: str, want: str) -> None:
+    _, output = run("nodes", "add", "DUMP", "--copies", "web=20", "--shape", shape, "--json")
+    assert {row["shape"].partition("/")[0] for row in json.loads(output)["nodes"]} == {want}
+
+
 def test_shapes_without_a_price_are_named_if_others_have_one(run: Run) -> None:
     shapes = ("--shape", "name=big,cpu=8,memory=32Gi,price=3", "--shape", "name=small,cpu=4,memory=8Gi")
     for prices, want in (((), True), (("--price", "small=2"), False)):

@@ -152,15 +152,24 @@ def _prices_by_node(prices: dict[str, float], cluster: QuestionCluster) -> dict[
 
 
 def _distinct(shapes: Sequence[NodeShape], texts: Sequence[str]) -> list[NodeShape]:
-    """Return shapes with different names, as answers need: shapes like the same node are named by their texts."""
+    """Return shapes with different names, as answers need: shapes like the same node are named by their texts.
+
+    A shape that differs from its node is named by its text, too.
+    """
     counts = Counter(shape.name for shape in shapes)
     for shape, text in zip(shapes, texts, strict=True):
         if counts[shape.name] > 1 and ("name=" in text or texts.count(text) > 1):
             raise InputError("--shape", got=f"{counts[shape.name]} shapes {shape.name!r}", wanted="different names")
     return [
-        replace(shape, name=text) if counts[shape.name] > 1 else shape
+        replace(shape, name=text) if counts[shape.name] > 1 or _changes_its_model(text) else shape
         for shape, text in zip(shapes, texts, strict=True)
     ]
+
+
+def _changes_its_model(text: str) -> bool:
+    """Return whether a shape without a name is like a node, but has other amounts, labels or taints."""
+    keys = {part.partition("=")[0].strip() for part in text.split(",")}
+    return "like" in keys and "name" not in keys and not keys <= {"like", "price", "most", "zone"}
 
 
 def _shapes(texts: list[str], files: list[str], cluster: QuestionCluster, prices: dict[str, float]) -> list[NodeShape]:
