@@ -50,6 +50,14 @@ def test_missing_files_and_empty_matches_are_refused(folder: Path, path: str, wa
         find_files([str(folder / path)])
 
 
+def test_the_tables_of_a_folder_are_suggested_as_patterns(tmp_path: Path) -> None:
+    for name in ("nodes.csv", "tasks.csv", "more.csv.gz", "notes.txt"):
+        (tmp_path / name).touch()
+    with pytest.raises(InputError) as raised:
+        find_files([str(tmp_path)])
+    assert str(raised.value).endswith(f"got no such files; try '{tmp_path}/*.csv' '{tmp_path}/*.csv.gz'")
+
+
 def test_an_existing_path_with_glob_characters_is_not_expanded(tmp_path: Path) -> None:
     (tmp_path / "a[1].yaml").write_text("x: 1")
     assert [file.suffix for file in find_files([str(tmp_path / "a[1].yaml")])] == [".yaml"]

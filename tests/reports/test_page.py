@@ -57,7 +57,7 @@ def test_results_of_two_sweeps_are_distinguished_by_their_labels(results: Path, 
         "before weight-1",
         "after weight-1",
     ]
-    with pytest.raises(InputError, match="LABEL=DIR"):
+    with pytest.raises(InputError, match="try a different LABEL=DIR for each configuration"):
         read_runs([str(path) for path in folders.values()])
 
 

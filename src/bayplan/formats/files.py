@@ -93,8 +93,16 @@ def _files_below(folder: Path) -> list[InputFile]:
         if name.lower().removesuffix(".gz").endswith(MANIFEST_SUFFIXES)
     ]
     if not found:
-        raise InputError(str(folder), wanted=f"a folder with {', '.join(MANIFEST_SUFFIXES)} files", got="no such files")
+        tables = {suffix for name in os.listdir(folder) if (suffix := _table_suffix(name))}
+        hint = " ".join(f"'{folder / '*'}{suffix}'" for suffix in sorted(tables))
+        wanted = f"a folder with {', '.join(MANIFEST_SUFFIXES)} files"
+        raise InputError(str(folder), wanted=wanted, got="no such files", hint=hint)
     return [InputFile(name, Path(name), found=True) for name in sorted(found, key=lambda name: name.split(os.sep))]
+
+
+def _table_suffix(name: str) -> str:
+    """Return the suffix of a table of a trace, of which a folder alone names none; "" if it is another file."""
+    return next((suffix for suffix in (".csv", ".csv.gz", ".csv.zst") if name.endswith(suffix)), "")
 
 
 def _similar(path: Path) -> str:

@@ -90,7 +90,8 @@ def read_runs(sources: Sequence[str]) -> dict[str, list[RunData]]:
         if len(set(seeds)) < len(seeds):
             twice = next(seed for seed in seeds if seeds.count(seed) > 1)
             got, wanted = f"several with seed {twice}", "one run for each seed"
-            raise InputError(f"report: runs labelled {label!r}", got=got, wanted=wanted, hint="LABEL=DIR")
+            hint = "a different LABEL=DIR for each configuration"
+            raise InputError(f"report: runs labelled {label!r}", got=got, wanted=wanted, hint=hint)
     return runs
 
 
