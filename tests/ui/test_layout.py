@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import NamedTuple, cast
 
 import pytest
@@ -321,3 +322,12 @@ def test_a_table_of_pods_fits_on_a_phone(large_pods: Running, visit: Visit) -> N
     table = visitor.go("/ui/objects/core/v1/pods").page.locator(".object-table")
     expect(table.locator("tbody tr")).to_have_count(6)
     assert table.evaluate("(element) => element.scrollWidth <= element.clientWidth")
+
+
+def test_reasons_of_a_what_if_are_visible_beside_long_names_of_nodes(tmp_path: Path, visit: Visit) -> None:
+    names = [f"gke-prod-eu-pool-highmem-4f8a1b2c-{letters}" for letters in ("x9z8", "k2m4")]
+    with running(tmp_path, [*(node(name, "a") for name in names), deployment("front", 4, cpu="1")]) as server:
+        page = visit(server.url).go(f"/ui/what-if?changes=drain%3D{names[0]}").page
+        table = page.locator("[data-test=what-if-table]")
+        expect(table).to_contain_text("moved")
+        assert table.evaluate("(element) => element.scrollWidth <= element.clientWidth")

@@ -23,6 +23,10 @@ const LONGEST = 60;
 /** The horizontal space around the text of a cell, in pixels. */
 const CELL_PADDING = 24;
 const KIND_WIDTH = 104;
+const MIN_POD_WIDTH = 130;
+const MIN_WHY_WIDTH = 160;
+/** The space beside the table, in pixels, before it is on the page. */
+const MEASURES_WIDTH = 390;
 
 /** Shows answers in an element. The table of pods is created again only if it differs. */
 export class AnswerPart {
@@ -59,7 +63,8 @@ export class AnswerPart {
     );
     const rows = report.differences.filter((row) => !kind || row.kind === kind);
     const shown = JSON.stringify([report.id, report.at, report.changes, report.reschedule, kind, all]);
-    if (shown !== this.shown) this.table.replaceChildren(all ? pods(rows, this.table.clientWidth, this.signal).element : nothing(report));
+    const width = this.table.clientWidth || innerWidth - MEASURES_WIDTH;
+    if (shown !== this.shown) this.table.replaceChildren(all ? pods(rows, width, this.signal).element : nothing(report));
     this.shown = shown;
     draw(this.figures, measures(report.measures), evictions(report.evictions), assumptionList(report.assumptions));
   }
@@ -76,10 +81,11 @@ function pods(rows, width, signal) {
   const isNarrow = innerWidth < NARROW;
   const pixels = (/** @type {number[]} */ lengths) =>
     Math.ceil(Math.max(10, ...lengths.map((each) => Math.min(each, LONGEST))) * letterWidth()) + CELL_PADDING;
-  // Widths in proportion to the content, but enough to distinguish nodes: their domain is cut first.
+  // Widths in proportion to the content, but enough to distinguish nodes: their domain is cut first. Long hosts leave room for the reason.
   const nodes = rows.flatMap((row) => [row.before, row.after]).filter(Boolean);
   const whole = pixels(nodes.map((node) => node.length));
-  const host = pixels(nodes.map(lettersOf));
+  const spare = (width - MIN_POD_WIDTH - KIND_WIDTH - 2 * MIN_WHY_WIDTH) / 2;
+  const host = Math.min(pixels(nodes.map(lettersOf)), Math.max(spare, MIN_POD_WIDTH));
   const pod = pixels(rows.map((row) => row.pod.length));
   const why = pixels(rows.map((row) => whyOf(row).length));
   const isRoomy = isNarrow || 2 * whole + pod + why + KIND_WIDTH <= width;
@@ -100,7 +106,7 @@ function pods(rows, width, signal) {
       {
         key: "pod",
         title: "Pod",
-        width: `minmax(130px, ${pod}fr)`,
+        width: `minmax(${MIN_POD_WIDTH}px, ${pod}fr)`,
         render: (row, _, letters) =>
           row.kind === "new"
             ? h("span", { class: "name", title: row.pod }, shortened(row.pod, letters))
@@ -117,7 +123,7 @@ function pods(rows, width, signal) {
       {
         key: "why",
         title: "Why",
-        width: `minmax(160px, ${why}fr)`,
+        width: `minmax(${MIN_WHY_WIDTH}px, ${why}fr)`,
         below: true,
         render: (row) => {
           const text = [row.plugin, row.reason].filter(Boolean).join(": ");
