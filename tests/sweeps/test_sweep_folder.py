@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.base.errors import InputError
+from bayplan.cli.main import main
 from bayplan.sweeps.executors import LocalExecutor
 from bayplan.sweeps.plan import SweepPlan, read_plan
 from bayplan.sweeps.store import INPUT, JOURNAL, PLAN, SweepFolder
@@ -99,3 +100,8 @@ def test_a_finished_sweep_has_the_same_ranking_whatever_the_order_of_its_journal
     journal = folder / "out" / JOURNAL
     journal.write_bytes(b"".join(reversed(journal.read_bytes().splitlines(keepends=True))))
     assert run_sweep(plan, folder / "out", lambda: LocalExecutor(plan)) == first
+
+
+def test_a_number_of_trials_is_refused_for_a_grid(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", str(folder / "sweep.yaml"), "--out", str(folder / "out"), "--trials", "3"]) == 2
+    assert "--trials doesn't apply to a grid, which tries all sets; try --search random" in capsys.readouterr().err

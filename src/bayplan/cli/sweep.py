@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from bayplan.base.errors import InputError
 from bayplan.base.extras import named_extras
 from bayplan.base.termination import exit_on_sigterm
 
@@ -78,6 +79,8 @@ def sweep(
 
     given = {"objective": objective or None, "search": search or None, "trials": trials or None}
     plan = read_plan(file, **given)
+    if trials and plan.search == "grid":
+        raise InputError("--trials doesn't apply to a grid, which tries all sets", hint="--search random")
     try:
         with exit_on_sigterm(128 + signal.SIGTERM), _progress_bar() as progress:
             found = run_sweep(
