@@ -72,6 +72,17 @@ def test_functions_return_the_values_of_kubernetes(text: str, want: object) -> N
             id="the variable of optMap",
         ),
         pytest.param("timestamp(-62135596801)", "invalid timestamp argument", id="before the year 1"),
+        pytest.param("cidr('10.0.0.0/8').containsIP('x')", "^no such overload$", id="a network and a wrong address"),
+        pytest.param(
+            "duration('x') - 's'", "^compilation failed: ERROR: <input>:1:15", id="wrong types before wrong constants"
+        ),
+        pytest.param("'%s'.format([[?optional.of(2)]])", "was given optional_type", id="an optional item in a format"),
+        pytest.param(
+            "'%s'.format([{?'o': optional.of(2)}])", "was given optional_type", id="an optional entry in a format"
+        ),
+        pytest.param(
+            "jsonpatch.escapeKey('a/b')", "undeclared reference to 'jsonpatch'", id="patches outside mutations"
+        ),
     ],
 )
 def test_invalid_calls_fail_as_in_kubernetes(text: str, want: str) -> None:

@@ -58,7 +58,7 @@ class Checker:
         variables: the types of the variables, by name.
         objects: the types of the fields of object types, by type name.
         open_object: the name of an object type that can have any fields, at all depths, for expressions that construct
-            objects; "" for none.
+            objects, which can also use the functions of ``jsonpatch``; "" for none.
 
     Attributes:
         references: the variables that the expression uses.
@@ -77,6 +77,7 @@ class Checker:
         self._open_object = open_object
         self._unifier = Unifier()
         self._problems: list[tuple[int, str]] = []
+        self._bad_constants: list[tuple[int, str]] = []
         self._elements: list[list[tuple[int, CelType]]] = []
         self._entries: list[list[tuple[int, CelType]]] = []
         self._bad_at = 0
@@ -92,6 +93,7 @@ class Checker:
         """
         found = self._unifier.resolve(self._check(node), to_dyn=True)
         if not self._problems:
+            self._problems += self._bad_constants
             self._check_homogeneous()
             self._check_formats()
         if self._problems:
@@ -280,7 +282,7 @@ class Checker:
         if target is not None:
             prefix = qualified_name(target)
             overloads = FUNCTIONS.get(f"{prefix}.{node.function}") if prefix is not None else None
-            if overloads is not None:
+            if overloads is not None and (prefix != "jsonpatch" or self._open_object):
                 return self._resolve(node, f"{prefix}.{node.function}", overloads, args, member=False)
             args.insert(0, self._check(target))
         overloads = FUNCTIONS.get(node.function)
@@ -294,7 +296,7 @@ class Checker:
             try:
                 compile_regexp(node.value)
             except RegexpError:
-                self._refuse(node.at, "invalid matches argument")
+                self._bad_constants.append((node.at, "invalid matches argument"))
 
     def _check_time(self, function: str, node: Node) -> None:
         """Report a constant that is not a valid timestamp or duration."""
@@ -302,7 +304,7 @@ class Checker:
             try:
                 library.call(function, [node.value])
             except RunProblem:
-                self._refuse(node.at, f"invalid {function} argument")
+                self._bad_constants.append((node.at, f"invalid {function} argument"))
 
     def _resolve(
         self, node: Call, name: str, overloads: list[Overload], args: list[CelType], *, member: bool
@@ -365,7 +367,6 @@ class Checker:
             if number in node.optional:
                 kind = self._held_by(item, kind)
             elements.append((item.at, kind))
-            self._kinds[id(item)] = kind
             found = self._join(found, kind)
         return list_of(found if found is not None else self._unifier.fresh())
 
@@ -381,7 +382,6 @@ class Checker:
                 kind = self._held_by(value, kind)
             found_keys.append((key.at, key_kind))
             found_values.append((value.at, kind))
-            self._kinds |= {id(key): key_kind, id(value): kind}
             keys, values = self._join(keys, key_kind), self._join(values, kind)
         if keys is None or values is None:
             return map_of(self._unifier.fresh(), self._unifier.fresh())

@@ -185,7 +185,11 @@ def _cidr(value: object) -> Cidr:
 
 
 def _contains_ip(network: object, address: object) -> bool:
-    wanted = address if isinstance(address, Ip) else read_ip(address)
+    """Return whether a network contains an address. A text that is not an address is a wrong argument, as in upstream."""
+    try:
+        wanted = address if isinstance(address, Ip) else read_ip(address)
+    except RunProblem:
+        raise RunProblem("no such overload") from None
     return wanted.address in _cidr(network).network
 
 
