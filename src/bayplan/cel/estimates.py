@@ -393,7 +393,7 @@ class _Estimator:
         most = self._size(target).most
         match name:
             case "slice":
-                size = max(0, number_of(args[1], most) - number_of(args[0], 0))
+                size = (number_of(args[1], most) - number_of(args[0], 0)) & MOST  # As uint64: it wraps around.
                 return allocating(1, size)
             case "reverse" if kinds[0].kind == "list":
                 return allocating(1, most)

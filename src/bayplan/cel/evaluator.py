@@ -169,6 +169,25 @@ def _without_dyn(node: Node) -> Node:
     return node
 
 
+def _constant(node: Node) -> Literal | None:
+    """Return a constant, or the result of conversions of a constant.
+
+    Raises:
+        CompileProblem: the constant can't be converted.
+    """
+    if isinstance(node, Literal):
+        return node
+    if not isinstance(node, Call) or node.function not in library.CONVERSIONS or len(node.args) != 1 or node.target:
+        return None
+    inner = _constant(_without_dyn(node.args[0]))
+    if inner is None:
+        return None
+    try:
+        return Literal(library.call(node.function, [inner.value]), node.at)
+    except RunProblem as problem:
+        raise CompileProblem(f"program instantiation failed: {problem}") from None
+
+
 def _call(node: Call) -> Code:
     name = node.function
     if name == "_&&_":
@@ -200,13 +219,9 @@ def _call(node: Call) -> Code:
 
     if name in ("find", "findAll") and len(node.args) and isinstance(node.args[0], Literal):
         _check_pattern(node.args[0].value)
-    constants = [_without_dyn(arg) for arg in node.args]
-    if name in library.CONVERSIONS and all(isinstance(arg, Literal) for arg in constants):
-        try:
-            constant = library.call(name, [arg.value for arg in constants if isinstance(arg, Literal)])
-        except RunProblem as problem:
-            raise CompileProblem(f"program instantiation failed: {problem}") from None
-        return lambda frame: constant
+    if (constant := _constant(node)) is not None:
+        value_of_constant = constant.value
+        return lambda frame: value_of_constant
 
     cost = COSTS.get(name)
     # The sum of no elements has their type; if it is unknown, the first overload is called.
