@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bayplan.apiserver.kinds.app_armor import ANNOTATION, profile_of, set_app_armor_profiles
+from bayplan.apiserver.model.errors import Cause
+from bayplan.apiserver.validation.pod_annotations import profile_annotations
 from bayplan.base.plain_data import Document, part, parts
 
 LOCAL: Document = {"type": "Localhost", "localhostProfile": "a/b"}
@@ -53,3 +55,18 @@ def test_a_container_gets_the_profile_of_its_annotation_unless_already_set(
     set_app_armor_profiles(pod)
     [found] = parts(part(pod, "spec"), "containers")
     assert part(found, "securityContext").get("appArmorProfile") == want
+
+
+@pytest.mark.parametrize(
+    ("system", "refused"),
+    [pytest.param("linux", True, id="a Linux pod"), pytest.param("windows", False, id="a Windows pod")],
+)
+def test_an_annotation_must_fit_the_profile_of_the_pod(system: str, refused: bool) -> None:
+    spec: Document = {
+        "os": {"name": system},
+        "securityContext": {"appArmorProfile": LOCAL},
+        "containers": [{"name": "c"}],
+    }
+    found: list[Cause] = []
+    profile_annotations({f"{ANNOTATION}c": "unconfined"}, spec, "spec", found)
+    assert bool(found) is refused

@@ -72,6 +72,8 @@ def profile_annotations(annotations: Document, spec: Document, path: str, out: C
         (_SECCOMP_CONTAINER, "seccompProfile", "seccomp"),
         (_APP_ARMOR, "appArmorProfile", "apparmor"),
     ):
+        if what == "apparmor" and part(spec, "os").get("name") == "windows":
+            continue
         for kind in _CONTAINER_KINDS:
             for index, container in enumerate(parts(spec, kind)):
                 text = annotations.get(f"{prefix}{container.get('name')}")
