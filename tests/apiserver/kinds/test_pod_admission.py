@@ -1,4 +1,4 @@
-"""Runtime classes: their overhead, their node selectors, and the pods they reject."""
+"""Runtime classes: their overhead, their node selectors, and the pods they reject; the default priority class."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ def client() -> Client:
     runtime: Document = {"metadata": {"name": "vm"}, "handler": "h", "overhead": {"podFixed": {"cpu": "1000m"}}}
     assert client.post(CLASSES, {**runtime, "scheduling": SCHEDULING}).status == 201
     assert client.post(CLASSES, {"metadata": {"name": "free"}, "handler": "h"}).status == 201
+    nothing: Document = {"metadata": {"name": "zero"}, "handler": "h", "overhead": {"podFixed": {}}}
+    assert client.post(CLASSES, nothing).status == 201
     return client
 
 
@@ -46,6 +48,12 @@ def test_equal_pods_get_the_current_overhead_of_their_runtime_class(client: Clie
     assert client.get(f"{PODS}/p").at("spec.overhead") == {"cpu": "1"}
 
 
+@pytest.mark.parametrize(("name", "want"), [("vm", {"cpu": "1"}), ("zero", None)])
+def test_an_empty_overhead_is_replaced_by_that_of_the_runtime_class(client: Client, name: str, want: object) -> None:
+    created = client.post(PODS, of({"runtimeClassName": name, "overhead": {}}))
+    assert (created.status, created.at("spec.overhead")) == (201, want)
+
+
 @pytest.mark.parametrize(
     ("spec", "why"),
     [
@@ -63,6 +71,10 @@ def test_equal_pods_get_the_current_overhead_of_their_runtime_class(client: Clie
             "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead",
         ),
         (
+            {"runtimeClassName": "zero", "overhead": {"cpu": "2"}},
+            "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead",
+        ),
+        (
             {"runtimeClassName": "vm", "nodeSelector": {"vm": "no"}},
             "conflict: runtimeClass.scheduling.nodeSelector[vm] = yes; pod.spec.nodeSelector[vm] = no",
         ),
@@ -71,3 +83,14 @@ def test_equal_pods_get_the_current_overhead_of_their_runtime_class(client: Clie
 def test_pods_conflicting_with_their_runtime_class_are_refused(client: Client, spec: Document, why: str) -> None:
     answer = client.post(PODS, of(spec))
     assert (answer.status, answer.at("message")) == (403, f'pods "p" is forbidden: {why}')
+
+
+def test_a_second_class_cannot_be_the_default_even_with_the_name_of_the_default(client: Client) -> None:
+    classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    usual: Document = {"metadata": {"name": "usual"}, "value": 5, "globalDefault": True}
+    assert client.post(classes, usual).status == 201
+    for name in ("usual", "other"):
+        answer = client.post(classes, {**usual, "metadata": {"name": name}})
+        want = f"{name} is already" if name == "usual" else "usual is already marked as default"
+        assert (answer.status, want in str(answer.at("message"))) == (403, True)
+    assert client.patch(f"{classes}/usual", {"globalDefault": True, "description": "d"}).status == 200

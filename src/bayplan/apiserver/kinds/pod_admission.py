@@ -109,11 +109,13 @@ def admit_runtime(context: Context, pod: Document) -> None:
         found = context.cluster.find(_RUNTIMES, "", str(class_name))
         if found is None:
             raise _rejection(pod, f"pod rejected: RuntimeClass {quote(str(class_name))} not found")
-    overhead = part(found or {}, "overhead", "podFixed") or None
-    if given is not None and overhead is not None and given != overhead:
-        raise _rejection(pod, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
-    if overhead is not None:
-        spec["overhead"] = overhead
+    if found is not None and found.get("overhead") is not None:
+        overhead = part(found, "overhead", "podFixed")
+        if given and given != overhead:
+            raise _rejection(pod, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
+        spec.pop("overhead", None)
+        if overhead:
+            spec["overhead"] = overhead
     if found is not None and "scheduling" in found:
         _admit_scheduling(pod, spec, part(found, "scheduling"))
 
@@ -128,7 +130,7 @@ def check_overhead(context: Context, pod: Document) -> None:
     if sent(spec, "overhead") is None:
         return
     found = context.cluster.find(_RUNTIMES, "", str(spec.get("runtimeClassName") or ""))
-    if not part(found or {}, "overhead", "podFixed"):
+    if found is None or found.get("overhead") is None:
         raise _rejection(pod, "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
 
 

@@ -25,20 +25,20 @@ class PriorityClassStrategy(Strategy):
     generation_fields = ()
 
     def admit(self, context: Context, document: Document) -> None:
-        """Raise if a second class would be the global default.
+        """Raise if the class would be the global default although there is one, even if it has the same name.
 
         Raises:
-            ApiError: another class is the global default.
+            ApiError: a class is the global default.
         """
-        self._reject_second_default(context, document)
+        self._reject_second_default(context, document, "")
 
-    def _reject_second_default(self, context: Context, document: Document) -> None:
+    def _reject_second_default(self, context: Context, document: Document, itself: str) -> None:
         if not document.get("globalDefault"):
             return
         name = part(document, "metadata").get("name")
         for each in context.cluster.all(_CLASSES):
             other = part(each, "metadata").get("name")
-            if each.get("globalDefault") and other != name:
+            if each.get("globalDefault") and other != itself:
                 why = f"PriorityClass {other} is already marked as default. Only one default can exist"
                 raise forbidden("priorityclasses", "scheduling.k8s.io", str(name), why)
 
@@ -48,7 +48,7 @@ class PriorityClassStrategy(Strategy):
         Raises:
             ApiError: another class is the global default.
         """
-        self._reject_second_default(context, new)
+        self._reject_second_default(context, new, str(part(new, "metadata").get("name")))
         return super().validate_update(context, new, old)
 
 
