@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from bayplan.apiserver.rest.messages import Request, Response, parse_query
-from tests.apiserver.client import APPLY, JSON_PATCH, MERGE, Client
+from tests.apiserver.client import APPLY, JSON_PATCH, MERGE, Client, Document
 
 DEFAULT = "/api/v1/namespaces/default"
 PODS = f"{DEFAULT}/pods"
@@ -205,6 +205,22 @@ def test_a_null_body_counts_as_no_delete_options() -> None:
 def test_empty_metadata_lists_and_some_empty_tables_are_null(path: str, accept: str, field: str) -> None:
     document = msgspec.json.decode(send("GET", path, accept=accept).body)
     assert document[field] is None
+
+
+def test_deleted_objects_and_scales_are_not_shown_as_lists_but_changed() -> None:
+    client = Client()
+    client.post(f"{DEFAULT}/serviceaccounts", {"metadata": {"name": "a"}})
+    template: Document = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "c"}]}}
+    controllers = f"{DEFAULT}/replicationcontrollers"
+    client.post(controllers, {"metadata": {"name": "a"}, "spec": {"selector": {"a": "b"}, "template": template}})
+    deleted = client.call("DELETE", f"{DEFAULT}/serviceaccounts/a", accept=METADATA_LIST)
+    scale: Document = {"metadata": {"name": "a"}, "spec": {"replicas": 3}}
+    scaled = client.call("PUT", f"{controllers}/a/scale", scale, accept=METADATA_LIST)
+    for answer, kind in ((deleted, "core.ServiceAccount"), (scaled, "autoscaling.Scale")):
+        text = f"you requested PartialObjectMetadataList, but the requested object is not a list (*{kind})"
+        assert (answer.status, answer.at("message")) == (406, text)
+    assert client.get(f"{DEFAULT}/serviceaccounts/a").status == 404
+    assert client.get(f"{controllers}/a").at("spec.replicas") == 3
 
 
 def test_reviews_can_be_reduced_to_their_metadata() -> None:

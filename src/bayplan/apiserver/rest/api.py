@@ -384,6 +384,7 @@ class Api:
         check_name(info.name)
         is_read = info.verb == "get"
         scaled = scaling.read_scale(self.backend, info) if is_read else scaling.write_scale(self.backend, info, request)
+        rendering.reject_list_form(info.resource, form, is_scale=True)
         if form.kind == "Table":
             include = rendering.included(request.query, form)
             custom = info.resource.custom is not None
@@ -411,6 +412,7 @@ class Api:
             details["uid"] = part(deleted.document, "metadata").get("uid")
             return self._respond(200, {**subresources.SUCCESS, "details": details}, form, warnings)
         include = rendering.included(request.query, form)
+        rendering.reject_list_form(resource, form)
         document = rendering.render_document(self.backend, resource, deleted.document, form, include)
         status = 202 if not deleted.removed and options.orphan is False else 200
         return self._respond(status, document, form, warnings)

@@ -82,13 +82,16 @@ def render_document(
     return {"kind": resource.kind, "apiVersion": resource.api_version} | document
 
 
-def reject_list_form(resource: Resource, form: Form) -> None:
-    """Raise if the client requested a list kind for a single object.
+def reject_list_form(resource: Resource, form: Form, *, is_scale: bool = False) -> None:
+    """Raise if the client requested a list kind for a single object, or for the scale of one.
 
     Raises:
         ApiError: the requested kind is a list kind.
     """
     if form.wanted.endswith("List"):
+        if is_scale:
+            go_type = "autoscaling.Scale" if resource.custom is None else "v1.Scale"
+            raise _no_such_form(form, "not a list", go_type)
         raise _not_acceptable(resource, form, "not a list", "")
 
 
@@ -99,8 +102,11 @@ def _not_acceptable(resource: Resource, form: Form, what: str, suffix: str) -> A
         if not suffix:
             return internal("content is not a list")
         go_type = "unstructured.UnstructuredList"
-    text = f"you requested {form.wanted}, but the requested object is {what} (*{go_type})"
-    return ApiError(406, text)
+    return _no_such_form(form, what, go_type)
+
+
+def _no_such_form(form: Form, what: str, go_type: str) -> ApiError:
+    return ApiError(406, f"you requested {form.wanted}, but the requested object is {what} (*{go_type})")
 
 
 def metadata_only(document: Document, version: str) -> Document:
