@@ -54,6 +54,8 @@ def test_the_texts_of_many_items_are_found_in_linear_time() -> None:
         pytest.param('{ "b": 1 }', '{"b":1}', 422, id="without the blanks"),
         pytest.param('{"b":1,"a":2}', '{"a":2,"b":1}', 422, id="in another order"),
         pytest.param('{"b":1.0}', '{"b":1}', 422, id="another number format"),
+        pytest.param("{}", "{}", 200, id="the same empty object"),
+        pytest.param("{}", "null", 422, id="null instead of an empty object"),
     ],
 )
 def test_an_update_must_repeat_the_text(data: str, again: str, want: int) -> None:

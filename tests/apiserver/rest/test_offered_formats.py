@@ -181,3 +181,17 @@ def test_control_characters_are_refused_in_yaml_also_in_errors() -> None:
     for path, status in ((f"{MAPS}/m", 500), (f"{MAPS}/\x7f", 404)):
         answer = client.get(path, "application/yaml")
         assert (answer.status, "yaml: control characters are not allowed" in str(answer.body)) == (status, True)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/apis/apiregistration.k8s.io/v1/apiservices/v1.apps/status",
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/boxes.example.com/status",
+    ],
+)
+def test_statuses_of_definitions_and_api_services_have_no_tables(boxes: Client, path: str) -> None:
+    table = f"{JSON};as=Table;g=meta.k8s.io;v=v1"
+    assert answer(boxes, path, table)[0] == 406
+    assert b'"kind":"Table"' not in answer(boxes, path, f"{table},{JSON}")[2]
+    assert b'"kind":"Table"' in answer(boxes, path.removesuffix("/status"), table)[2]

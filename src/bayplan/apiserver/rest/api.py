@@ -79,6 +79,8 @@ _WITHOUT_TABLES = frozenset(
     (
         *(("pods", name) for name in ("log", "resize", "ephemeralcontainers")),
         ("namespaces", "finalize"),
+        ("apiextensions.k8s.io/customresourcedefinitions", "status"),
+        ("apiregistration.k8s.io/apiservices", "status"),
         ("certificates.k8s.io/certificatesigningrequests", "approval"),
         ("resource.k8s.io/resourceclaims", "status"),
     )

@@ -457,7 +457,7 @@ def immutable(
 
     def run(new: Document, old: Document, out: Causes) -> None:
         found, before = value_at(new, path), value_at(old, path)
-        if not _is_same(found or zero, before or zero):
+        if not _is_same(*(each if isinstance(each, RawObject) else each or zero for each in (found, before))):
             out.append(invalid_value(path, show(zero if found is None else found), detail))
 
     return run
