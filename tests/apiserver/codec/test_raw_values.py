@@ -166,3 +166,21 @@ def test_a_number_out_of_range_in_a_patch_is_shown_as_null(patch: bytes, content
     client.call("POST", _PATH, _body('{"a":1}'))
     answer = client.call("PATCH", f"{_PATH}/r", patch, content_type=content_type)
     assert answer.at("details.causes.0.message") == 'Invalid value: {"a":1,"b":null}: field is immutable'
+
+
+@pytest.mark.parametrize(
+    ("data", "patch", "want"),
+    [
+        pytest.param('{"a":[1]}', b'{"data":{"a":[1]}}', 500, id="a list for a list"),
+        pytest.param('{"a":{"b":1}}', b'{"data":{"a":{}}}', 500, id="a map for a map"),
+        pytest.param('{"a":{"b":1}}', b'{"data":{"a":[]}}', 422, id="a list for a map"),
+        pytest.param('{"a":1}', b'{"data":{"b":[]}}', 422, id="a new list"),
+    ],
+)
+def test_lists_and_maps_in_the_data_cannot_be_merged(data: str, patch: bytes, want: int) -> None:
+    client = Client()
+    client.call("POST", _PATH, _body(data))
+    answer = client.call("PATCH", f"{_PATH}/r", patch, content_type=STRATEGIC)
+    assert answer.status == want
+    text = 'unable to find api field in struct RawExtension for the json field "a"'
+    assert (answer.at("message") == text) is (want == 500)

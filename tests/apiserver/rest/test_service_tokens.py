@@ -55,6 +55,9 @@ def test_a_token_contains_subject_audience_pod_and_lifetime() -> None:
         pytest.param({"expirationSeconds": 0}, 422, "may not specify a duration less than 10 minutes", id="no time at all"),
         pytest.param({"boundObjectRef": {}}, 400, "cannot bind token to object of type /, Kind=", id="an empty reference"),
         pytest.param(
+            {"boundObjectRef": {"apiVersion": "x/y/z", "kind": "Pod"}}, 400, "Name parameter required.", id="a bad version"
+        ),
+        pytest.param(
             {"boundObjectRef": {"kind": "Node", "apiVersion": "v1"}}, 400, "Name parameter required.", id="no name"
         ),
         pytest.param({"expirationSeconds": 2**33}, 422, "may not specify a duration larger than 2^32 seconds", id="too long"),

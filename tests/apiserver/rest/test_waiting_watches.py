@@ -97,3 +97,21 @@ def test_bookmarks_before_the_timeout_report_only_revisions_since_the_watch_bega
     assert reported(sent)[:2] == [("ADDED", "a"), ("ADDED", "b")]
     assert set(reported(unselected)) == {("BOOKMARK", None)}
     assert reported(late) == []
+
+
+def test_a_watch_of_two_seconds_has_bookmarks_only_after_initial_objects() -> None:
+    async def test() -> list[list[object]]:
+        client = Client()
+        tasks = []
+        for start in (str(client.store.revision), "0"):
+            query = f"watch=1&allowWatchBookmarks=true&timeoutSeconds=2&resourceVersion={start}"
+            stream = await client.api.handle(Request("GET", PODS, parse_query(query)))
+            assert isinstance(stream, Stream)
+            tasks.append(asyncio.ensure_future(collect(stream)))
+        await asyncio.sleep(0.1)
+        await client.api.handle(Request("POST", PODS, {}, {}, json.dumps(pod("a")).encode()))
+        return list(await asyncio.gather(*tasks))
+
+    later, from_start = asyncio.run(test())
+    assert reported(later) == [("ADDED", "a")]
+    assert reported(from_start)[-1] == ("BOOKMARK", None)

@@ -20,6 +20,7 @@ _RETAIN = "$retainKeys"
 _ORDER = "$setElementOrder/"
 _DELETE = "$deleteFromPrimitiveList/"
 _NO_FACTS = TypeFacts({})
+_RAW = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 
 
 class StrategicPatchError(ValueError):
@@ -123,6 +124,8 @@ def _merge_value(facts: FieldFacts | None, original: object, value: object) -> o
     if isinstance(value, dict) and isinstance(original, dict):
         if facts is not None and facts.strategy == "replace":
             return value
+        if facts is not None and facts.type == _RAW:
+            _check_raw(original, value)
         inner = _NO_FACTS if facts is not None and facts.containers else _inner(facts)
         return _merge_map(inner, original, value)
     if isinstance(value, list) and isinstance(original, list):
@@ -131,6 +134,21 @@ def _merge_value(facts: FieldFacts | None, original: object, value: object) -> o
         # A list that replaces another is stored unchanged.
         return value
     return _added(value)
+
+
+def _check_raw(original: Document, patch: Document) -> None:
+    """Raise if lists or maps inside raw JSON would be merged, whose Go type has no fields.
+
+    Raises:
+        StrategicPatchError: a key has lists or maps in both objects.
+    """
+    for name in sorted(patch):
+        if any(isinstance(patch[name], kind) and isinstance(original.get(name), kind) for kind in (dict, list)):
+            raise _no_field("RawExtension", name)
+
+
+def _no_field(struct: str, name: str) -> StrategicPatchError:
+    return StrategicPatchError(f'unable to find api field in struct {struct} for the json field "{name}"')
 
 
 def _added(value: object) -> object:
@@ -288,7 +306,7 @@ def _merge_ordered(facts: TypeFacts, out: Document, name: str, patch: Document) 
             raise StrategicPatchError(f"expected a []interface {{}}, but received a {shown}")
     if name not in facts.fields and facts is not _NO_FACTS:
         struct = next((full.rpartition(".")[2] for full, each in schema().types.items() if each is facts), "")
-        raise StrategicPatchError(f'unable to find api field in struct {struct} for the json field "{name}"')
+        raise _no_field(struct, name)
     changes, wanted = cast("list[object]", patch.get(name) or []), cast("list[object]", order)
     _check_order(field, changes, wanted)
     if name not in out:

@@ -101,6 +101,8 @@ def _bound_object(backend: Backend, info: RequestInfo, reference: Document) -> d
     """
     version, kind = str(reference.get("apiVersion") or ""), str(reference.get("kind") or "")
     name = str(reference.get("name") or "")
+    if version.count("/") > 1:
+        version = ""  # As upstream reads a malformed version.
     if "/" in version or kind not in _BOUND:
         group, _, short = version.rpartition("/")
         raise bad_request(f"cannot bind token to object of type {group}/{short}, Kind={kind}")

@@ -104,6 +104,7 @@ class Watch:
         self._ended = False
         self._seen = 0
         self._known = 0
+        self._listed = False
         self._token = 0
 
     async def frames(self) -> AsyncIterator[bytes]:
@@ -131,6 +132,7 @@ class Watch:
         # Listen only now: the list below contains the writes during the wait.
         self._token = store.listen(self._resource.table, self._on_write, self._on_gap, aspect=aspect)
         if wants_items:
+            self._listed = True
             items = [
                 item for item in store.between(self._resource.table, self._selection.namespace)
                 if self._selection.matches(item)
@@ -169,6 +171,8 @@ class Watch:
         """Yield events until the deadline, a gap in history, or a full buffer."""
         loop = asyncio.get_running_loop()
         next_bookmark = _next_bookmark(loop.time(), deadline)
+        if not self._listed and self._seconds <= _BEFORE_TIMEOUT:
+            next_bookmark = deadline  # Upstream sends the first bookmark two seconds before the timeout, or none.
         while True:
             if self._buffer:
                 pieces, self._buffer, self._buffered = self._buffer, [], 0
