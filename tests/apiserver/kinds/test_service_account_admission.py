@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from bayplan.base.plain_data import Document
-from tests.apiserver.client import Client, pod
+from tests.apiserver.client import STRATEGIC, Client, pod
 
 PODS = "/api/v1/namespaces/default/pods"
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
@@ -81,3 +81,74 @@ def test_pods_get_the_image_pull_secrets_of_their_service_account(client: Client
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "puller"}}
     client.post(ACCOUNTS, {**account, "imagePullSecrets": [{"name": "hub"}]})
     assert created(client, {"serviceAccountName": "puller"})["imagePullSecrets"] == [{"name": "hub"}]
+
+
+LIMITED: Document = {
+    "apiVersion": "v1",
+    "kind": "ServiceAccount",
+    "metadata": {"name": "limited", "annotations": {"kubernetes.io/enforce-mountable-secrets": "true"}},
+    "secrets": [{"name": "known"}],
+    "imagePullSecrets": [{"name": "pull"}],
+}
+
+
+def _env(secret: str) -> Document:
+    return {"name": "A", "valueFrom": {"secretKeyRef": {"name": secret, "key": "k"}}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ({"volumes": [{"name": "v", "secret": {"secretName": "known"}}]}, ""),
+        ({"volumes": [{"name": "v", "secret": {"secretName": "other"}}]}, 'volume with secret.secretName="other"'),
+        ({"containers": [{"name": "c", "image": "i", "env": [_env("known")]}]}, ""),
+        (
+            {"containers": [{"name": "c", "image": "i", "env": [_env("other")]}]},
+            'container c with envVar A referencing secret.secretName="other"',
+        ),
+        (
+            {"initContainers": [{"name": "c2", "image": "i", "envFrom": [{"secretRef": {"name": "other"}}]}]},
+            'init container c2 with envFrom referencing secret.secretName="other"',
+        ),
+        ({"imagePullSecrets": [{"name": "pull"}]}, ""),
+        ({"imagePullSecrets": [{"name": "pull"}, {"name": "other"}]}, 'imagePullSecrets[1].name="other"'),
+    ],
+)
+def test_an_account_can_limit_the_secrets_of_its_pods(client: Client, spec: Document, why: str) -> None:
+    client.post(ACCOUNTS, LIMITED)
+
+    def change(body: Document) -> None:
+        body["spec"] = {**cast("Document", body["spec"]), **spec, "serviceAccountName": "limited"}
+
+    answer = client.post(PODS, pod("p", change))
+    assert answer.status == (403 if why else 201)
+    assert f"{why} is not allowed because service account limited" in str(answer.at("message")) or not why
+
+
+def test_an_account_can_limit_the_secrets_of_ephemeral_containers(client: Client) -> None:
+    client.post(ACCOUNTS, LIMITED)
+    created(client, {"serviceAccountName": "limited"})
+    for secret, status in (("other", 403), ("known", 200)):
+        added: Document = {"spec": {"ephemeralContainers": [{"name": "e", "image": "i", "env": [_env(secret)]}]}}
+        answer = client.patch(f"{PODS}/p/ephemeralcontainers", added, STRATEGIC)
+        assert answer.status == status, answer.body
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ({"serviceAccountName": "default"}, "service accounts"),
+        ({"imagePullSecrets": [{"name": "pull"}]}, "secrets"),
+        ({"volumes": [{"name": "v", "projected": {"sources": [{"secret": {"name": "s"}}]}}]}, "secrets"),
+        ({"volumes": [{"name": "v", "csi": {"driver": "d", "nodePublishSecretRef": {"name": "s"}}}]}, "secrets"),
+        ({"volumes": [{"name": "v", "emptyDir": {}}]}, ""),
+    ],
+)
+def test_mirror_pods_have_neither_accounts_nor_secrets(client: Client, spec: Document, why: str) -> None:
+    def change(body: Document) -> None:
+        cast("Document", body["metadata"])["annotations"] = {"kubernetes.io/config.mirror": "x"}
+        body["spec"] = {**cast("Document", body["spec"]), "nodeName": "n", **spec}
+
+    answer = client.post(PODS, pod("p", change))
+    assert answer.status == (403 if why else 201), answer.body
+    assert f"a mirror pod may not reference {why}" in str(answer.at("message")) or not why

@@ -23,7 +23,7 @@ from bayplan.apiserver.kinds.pod_subresources import (
     restore_immutable_fields,
 )
 from bayplan.apiserver.kinds.pod_warnings import app_armor_warnings
-from bayplan.apiserver.kinds.service_account_admission import admit_service_account
+from bayplan.apiserver.kinds.service_account_admission import admit_service_account, check_ephemeral_secrets
 from bayplan.apiserver.kinds.spec_cache import CachedSpec
 from bayplan.apiserver.kinds.strategy import Context, Strategy, copy_part, raise_generation
 from bayplan.apiserver.model.errors import Cause, forbidden
@@ -73,9 +73,11 @@ class PodStrategy(Strategy):
         return {} if subresource in (RESIZE, EPHEMERAL) else super().reset_fields(resource, subresource)
 
     def admit_valid(self, context: Context, new: Document, old: Document | None) -> None:
-        """Check the overhead of a new pod."""
+        """Check the overhead of a new pod, and the secrets of ephemeral containers."""
         if old is None and not context.imported:
             check_overhead(context, new)
+        if context.subresource == EPHEMERAL and context.cluster.admits_service_accounts:
+            check_ephemeral_secrets(context, new)
 
     def prepare_create(self, context: Context, document: Document) -> None:
         """Set generation, phase, QoS class, AppArmor profiles, and the condition of a pod with scheduling gates.
