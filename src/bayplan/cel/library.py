@@ -34,7 +34,7 @@ from bayplan.cel.values import (
     shown,
     type_name,
 )
-from bayplan.objects.quantity import Quantity
+from bayplan.objects.quantity import Quantity, quantity_problem
 
 Function: TypeAlias = Callable[..., object]
 
@@ -310,11 +310,7 @@ def _quantity(text: object) -> Quantity:
     try:
         return Quantity.parse(str(text))
     except InputError:
-        raise RunProblem(
-            "unable to parse quantity's suffix"
-            if re.fullmatch(r"[+-]?[0-9.]+[eEinumkKMGTP]*[-+]?[0-9]*", str(text))
-            else r"quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-        ) from None
+        raise RunProblem(quantity_problem(str(text))) from None
 
 
 def _is_quantity(text: object) -> bool:

@@ -379,6 +379,16 @@ def parse_quantity(quantity: QuantityLike) -> Quantity:
     return Quantity.parse(number_text(quantity))
 
 
+_WITH_SUFFIX = re.compile(r"[+-]?[0-9]*(\.[0-9]*)?[eEinumkKMGTP]*[-+]?[0-9]*")
+
+
+def quantity_problem(text: str) -> str:
+    """Return upstream's error for a text that is not a quantity."""
+    if text and _WITH_SUFFIX.fullmatch(text):
+        return "unable to parse quantity's suffix"
+    return "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+
+
 def number_text(number: int | float) -> str:
     """Return a number as Go's encoding/json writes it: without an exponent from 1e-6 to 1e21."""
     text = repr(number)

@@ -115,6 +115,7 @@ def test_cpu_quantities_are_converted_to_canonical_form(given: object, want: str
             "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
             id="a bad quantity",
         ),
+        pytest.param({"spec": {"overhead": {"cpu": "1kk"}}}, "unable to parse quantity's suffix", id="a bad suffix"),
         pytest.param(
             {"metadata": {"deletionTimestamp": "2026-13-01T00:00:00Z"}},
             'parsing time "2026-13-01T00:00:00Z": month out of range',
@@ -126,6 +127,10 @@ def test_type_mismatches_raise_the_error_messages_of_go(value: dict[str, object]
     with pytest.raises(DecodeError) as caught:
         POD.read(value)
     assert str(caught.value) == want
+
+
+def test_blanks_around_a_quantity_are_removed() -> None:
+    assert POD.read({"spec": {"overhead": {"cpu": " 1000m "}}}) == {"spec": {"overhead": {"cpu": "1"}}}
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,10 @@ from bayplan.base.errors import InputError
 from bayplan.base.go_text.base64 import decode_base64
 from bayplan.base.go_text.quoting import GoTextError
 from bayplan.base.go_text.times import utc_time
-from bayplan.objects.quantity import Quantity
+from bayplan.objects.quantity import Quantity, quantity_problem
 
 Reader = Callable[[object], object]
 
-_QUANTITY_ERROR = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _RANGES = {"uint8": range(2**8), "int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63)}
 
 
@@ -102,9 +101,9 @@ def read_anything(value: object) -> object:
 def read_quantity(value: object) -> object:
     """Return the canonical text of a quantity, which JSON can contain as a string or number."""
     if type(value) is str:
-        return canonical_quantity(value)
+        return canonical_quantity(value.strip(" "))
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise DecodeError(_QUANTITY_ERROR)
+        raise DecodeError(quantity_problem(""))
     return canonical_quantity(str(value))
 
 
@@ -137,7 +136,7 @@ def _parsed(text: str) -> Quantity:
     try:
         return Quantity.parse(text)
     except InputError as problem:
-        raise DecodeError(_QUANTITY_ERROR) from problem
+        raise DecodeError(quantity_problem(text)) from problem
 
 
 def read_int_or_string(value: object) -> object:
