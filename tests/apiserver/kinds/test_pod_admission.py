@@ -94,3 +94,4 @@ def test_a_second_class_cannot_be_the_default_even_with_the_name_of_the_default(
         want = f"{name} is already" if name == "usual" else "usual is already marked as default"
         assert (answer.status, want in str(answer.at("message"))) == (403, True)
     assert client.patch(f"{classes}/usual", {"globalDefault": True, "description": "d"}).status == 200
+    assert client.post(classes, {**usual, "value": 1000000001}).status == 422

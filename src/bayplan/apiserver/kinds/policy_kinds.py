@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bayplan.apiserver.kinds.strategy import Context, Strategy, raise_generation
-from bayplan.apiserver.model.errors import Cause, forbidden
+from bayplan.apiserver.model.errors import forbidden
 from bayplan.base.plain_data import Document, part
 
 _CLASSES = "scheduling.k8s.io/priorityclasses"
@@ -24,32 +24,20 @@ class PriorityClassStrategy(Strategy):
     counts_generations = True
     generation_fields = ()
 
-    def admit(self, context: Context, document: Document) -> None:
-        """Raise if the class would be the global default although there is one, even if it has the same name.
+    def admit_valid(self, context: Context, new: Document, old: Document | None) -> None:
+        """Raise if the class would be the global default although there is one; a new one even if it has the same name.
 
         Raises:
             ApiError: a class is the global default.
         """
-        self._reject_second_default(context, document, "")
-
-    def _reject_second_default(self, context: Context, document: Document, itself: str) -> None:
-        if not document.get("globalDefault"):
+        if not new.get("globalDefault"):
             return
-        name = part(document, "metadata").get("name")
+        name = part(new, "metadata").get("name")
         for each in context.cluster.all(_CLASSES):
             other = part(each, "metadata").get("name")
-            if each.get("globalDefault") and other != itself:
+            if each.get("globalDefault") and (old is None or other != name):
                 why = f"PriorityClass {other} is already marked as default. Only one default can exist"
                 raise forbidden("priorityclasses", "scheduling.k8s.io", str(name), why)
-
-    def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
-        """Return the errors of an update.
-
-        Raises:
-            ApiError: another class is the global default.
-        """
-        self._reject_second_default(context, new, str(part(new, "metadata").get("name")))
-        return super().validate_update(context, new, old)
 
 
 class DriverStrategy(Strategy):
