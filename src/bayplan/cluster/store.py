@@ -64,6 +64,13 @@ class ChangeEvent(msgspec.Struct, frozen=True, gc=False):
         return found
 
 
+def changes_owners(old: KubernetesObject | None, new: KubernetesObject | None) -> bool:
+    """Return whether the owners of an object differ before and after a change; an object that does not exist has none."""
+    before = () if old is None else old.metadata.owner_references
+    after = () if new is None else new.metadata.owner_references
+    return before is not after and before != after
+
+
 class ObjectStore:
     """Objects by kind, then by key (``namespace/name``, or ``name`` without a namespace), in insertion order.
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from bayplan.base.errors import InputError, InvariantError
 from bayplan.cluster.admission import PodAdmission
-from bayplan.cluster.store import ADDED, DELETED, MODIFIED, ChangeEvent, Kind, ObjectStore
+from bayplan.cluster.store import ADDED, DELETED, MODIFIED, ChangeEvent, Kind, ObjectStore, changes_owners
 from bayplan.controllers.controller import Controller, ControllerTools, PartialFailure
 from bayplan.controllers.cron_job import CronJobController
 from bayplan.controllers.daemon_set import DaemonSetController
@@ -160,12 +160,11 @@ class ControllerManager:
     def _notify_owners(self, event: ChangeEvent) -> None:
         """Notify the controlling owners; to an owner that lost or got the object, it was deleted or added."""
         old, new = event.old, event.new
-        before = () if old is None else old.metadata.owner_references
-        after = () if new is None else new.metadata.owner_references
-        if old is None or new is None or before is after or before == after:
-            for owner in after or before:
+        if old is None or new is None or not changes_owners(old, new):
+            for owner in event.object.metadata.owner_references:
                 self._notify_owner(event, owner)
             return
+        before, after = old.metadata.owner_references, new.metadata.owner_references
         known, wanted = ({owner.uid for owner in owners if owner.controller} for owners in (before, after))
         left = ChangeEvent(DELETED, event.kind, old, None, event.resource_version)
         joined = ChangeEvent(ADDED, event.kind, None, new, event.resource_version)

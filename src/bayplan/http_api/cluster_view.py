@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bayplan.cluster.owned_pods import is_finished
-from bayplan.cluster.store import ChangeEvent
+from bayplan.cluster.store import ChangeEvent, changes_owners
 from bayplan.http_api.decision_timeline import DecisionTimeline
 from bayplan.http_api.node_table import NodeColumns, NodeTable
 from bayplan.http_api.pod_table import PodColumns, PodTable
 from bayplan.http_api.server_context import ServerContext
+from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import RequestGates
@@ -74,8 +75,9 @@ class ClusterView:
         self.workloads = Workloads(server.bridge.store)
         # By pod UID: the node whose totals include the pod, and the index of the pod's requests in the table.
         self._placed: dict[str, tuple[str, int]] = {}
-        # The keys of the pods whose controlling owner is not stored, by owner.
+        # The keys of the pods whose controlling owner is not stored, by owner, and the reverse.
         self._orphans: dict[str, dict[str, None]] = {}
+        self._missing_owners: dict[str, str] = {}
         self._next_record = server.decisions.oldest
         self.timeline = DecisionTimeline(self._next_record)
         self._waiting: deque[PendingChange] = deque()
@@ -93,7 +95,7 @@ class ClusterView:
         self._waiting.extend(
             PendingChange(change, now_ns)
             for change in changes
-            if change.kind is Pod or change.kind is Node or change.new is None or _changes_owners(change)
+            if change.kind is Pod or change.kind is Node or change.new is None or changes_owners(change.old, change.new)
         )
 
     def _apply_changes(self) -> None:
@@ -109,8 +111,8 @@ class ClusterView:
 
     def _take_pod(self, change: ChangeEvent, now_ns: int) -> None:
         old, new = change.old, change.new
-        if isinstance(old, Pod) and self._orphans:
-            self._drop_orphan(old)
+        if changes_owners(old, new):
+            self._drop_orphan(change.object.key)
         if not isinstance(new, Pod):
             if isinstance(old, Pod):
                 self._count_out(old.metadata.uid)
@@ -118,17 +120,22 @@ class ClusterView:
             return
         if isinstance(old, Pod) and old.metadata.uid != new.metadata.uid:
             self._count_out(old.metadata.uid)
-        workload = self.workloads.of(new)
+        workload, is_owner_stored = self.workloads.of(new)
+        if not is_owner_stored:
+            self._orphans.setdefault(workload, {})[new.key] = None
+            self._missing_owners[new.key] = workload
+            life = self.pods.life(new.key)
+            if life is not None and life.uid == new.metadata.uid and _controller_uid(old) == _controller_uid(new):
+                # The owner may have been deleted before its pods.
+                workload = life.workload
         self.pods.put(new, workload, now_ns)
         self._count(new)
-        if workload and (owner := self.workloads.owner_of(new)) == (workload, False):
-            self._orphans.setdefault(owner[0], {})[new.key] = None
 
-    def _drop_orphan(self, pod: Pod) -> None:
-        owner, _ = self.workloads.owner_of(pod)
+    def _drop_orphan(self, key: str) -> None:
+        owner = self._missing_owners.pop(key, "")
         orphans = self._orphans.get(owner)
         if orphans is not None:
-            orphans.pop(pod.key, None)
+            del orphans[key]
             if not orphans:
                 del self._orphans[owner]
 
@@ -158,7 +165,9 @@ class ClusterView:
             return
         workload, pods = self.workloads.update(item), self._server.bridge.store.pods
         found = [pod.key for pod in self._server.bridge.store.owned_pods(item.metadata.uid)]
-        found += self._orphans.pop(f"{type(item).__name__} {item.key}", ())
+        for key in self._orphans.pop(f"{type(item).__name__} {item.key}", ()):
+            del self._missing_owners[key]
+            found.append(key)
         for pod in (pods[key] for key in found if key in pods):
             self.pods.set_workload(pod, workload)
 
@@ -218,7 +227,6 @@ class ClusterView:
         return self.nodes.freeze()
 
 
-def _changes_owners(change: ChangeEvent) -> bool:
-    before = () if change.old is None else change.old.metadata.owner_references
-    after = change.object.metadata.owner_references
-    return before is not after and before != after
+def _controller_uid(item: KubernetesObject | None) -> str:
+    controller = None if item is None else item.metadata.controller()
+    return "" if controller is None else controller.uid

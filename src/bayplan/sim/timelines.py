@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bayplan.cluster.store import ObjectStore
+from bayplan.cluster.store import ObjectStore, changes_owners
 from bayplan.engine.queue import SchedulingQueue
 from bayplan.engine.queued_pod import key_of
 from bayplan.objects.meta import KubernetesObject
@@ -50,9 +50,7 @@ class Timelines:
         elif new is None:
             if old is not None:
                 self._workloads.forget(old)
-        elif new.metadata.owner_references and (
-            old is None or old.metadata.owner_references is not new.metadata.owner_references
-        ):
+        elif changes_owners(old, new):
             self._owner(new)
 
     def _owner(self, new: KubernetesObject) -> None:
@@ -73,7 +71,7 @@ class Timelines:
             timeline = PodTimeline(
                 key=key,
                 uid=new.metadata.uid,
-                workload=self._workloads.of(new),
+                workload=self._workloads.of(new)[0],
                 priority=spec.priority or 0,
                 scheduler_name=spec.scheduler_name,
                 arrived_ns=now_ns,

@@ -22,24 +22,28 @@ class Workloads:
         self._store = store
         self._known: dict[tuple[str, str, str], str] = {}
 
-    def of(self, pod: Pod) -> str:
-        """Return the topmost object that controls a pod, as `Kind namespace/name`; `""` if it has no controller."""
-        metadata = pod.metadata
-        owner = _controller(metadata.owner_references)
+    def of(self, pod: Pod) -> tuple[str, bool]:
+        """Return the topmost object that controls a pod, and whether the object that controls the pod itself is stored.
+
+        If it is not stored, it counts as the topmost one. The form is `Kind namespace/name`, or `""` without a controller.
+        """
+        namespace = pod.metadata.namespace
+        owner = pod.metadata.controller()
         if owner is None:
-            return ""
-        key = (owner.kind, metadata.namespace, owner.name)
+            return "", True
+        key = (owner.kind, namespace, owner.name)
         known = self._known.get(key)
         if known is None:
-            known, is_stored = self.owner_of(pod)
-            if is_stored:
-                known = self._known[key] = self._topmost(owner, metadata.namespace)
-        return known
+            name, item = self._find(owner, namespace)
+            if item is None:
+                return f"{owner.kind} {name}", False
+            known = self._known[key] = self._topmost(owner, namespace)
+        return known, True
 
     def update(self, item: KubernetesObject) -> str:
         """Return the workload of the pods that an object controls, after it was added or got other owners."""
         metadata, kind = item.metadata, type(item).__name__
-        owner = _controller(metadata.owner_references)
+        owner = metadata.controller()
         found = f"{kind} {item.key}" if owner is None else self._topmost(owner, metadata.namespace)
         self._known[(kind, metadata.namespace, metadata.name)] = found
         return found
@@ -48,19 +52,11 @@ class Workloads:
         """Forget an object that was deleted."""
         self._known.pop((type(item).__name__, item.metadata.namespace, item.metadata.name), None)
 
-    def owner_of(self, pod: Pod) -> tuple[str, bool]:
-        """Return the object that controls a pod, as `Kind namespace/name` or `""`, and whether it is stored."""
-        owner = _controller(pod.metadata.owner_references)
-        if owner is None:
-            return "", False
-        key, item = self._find(owner, pod.metadata.namespace)
-        return f"{owner.kind} {key}", item is not None
-
     def _topmost(self, owner: OwnerReference, namespace: str) -> str:
         """Follow the controlling owners upwards, as far as they exist."""
         for _ in range(_MAX_OWNERS):
             key, item = self._find(owner, namespace)
-            above = _controller(item.metadata.owner_references) if item is not None else None
+            above = item.metadata.controller() if item is not None else None
             if above is None:
                 break
             owner = above
@@ -71,10 +67,3 @@ class Workloads:
         row = find_kind(owner.api_version, owner.kind)
         key = owner.name if row is not None and not row.namespaced else f"{namespace}/{owner.name}"
         return key, None if row is None else self._store.get(row.struct, key)
-
-
-def _controller(owners: tuple[OwnerReference, ...]) -> OwnerReference | None:
-    for owner in owners:
-        if owner.controller:
-            return owner
-    return None
