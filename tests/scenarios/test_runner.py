@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from bayplan.app.scenario_runs import ScenarioOptions, run_scenarios
 from bayplan.app.simulation import SimulationOptions, simulate
 from bayplan.scenarios.runner import Outcome
-from tests.scenarios.files import WEB, run
+from tests.scenarios.files import WEB, run, write
 
 BUDGET = """
 apiVersion: policy/v1
@@ -24,6 +25,7 @@ ENDS = (
     "{apiVersion: v1, kind: Pod, metadata: {name: p, annotations: {bayplan.io/run-time: 90s}}, "
     'spec: {restartPolicy: Never, containers: [{name: c, image: i, resources: {requests: {cpu: "3"}}}]}}'
 )
+TRACE = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\np-00001,100,100,0,0\n"
 
 PASSING = [
     ("the cluster is scheduled before the first step", "- assert: [{placed: {pods: deployment/web, count: 3}}]"),
@@ -340,6 +342,27 @@ def test_generated_names_of_all_steps_and_files_differ(action: str, tmp_path: Pa
     steps += "- assert: [{placed: {pods: 'p-*', count: 3}}]"
     result = run(tmp_path, steps, files=files)
     assert [step.outcome for step in result.steps] == [Outcome.PASSED] * 4
+
+
+@pytest.mark.parametrize(
+    "earlier",
+    [
+        pytest.param("cluster: [nodes.yaml, pod.yaml, {given}]\nsteps:\n", id="a file, and an object of the cluster"),
+        pytest.param("cluster: [nodes.yaml, pod.yaml]\nsteps:\n- create: [{given}]\n", id="the cluster, and a step"),
+        pytest.param("cluster: [nodes.yaml]\nsteps:\n- create: [pod.yaml]\n- create: [{given}]\n", id="two steps"),
+        pytest.param("cluster: [nodes.yaml, trace.csv, pod.yaml]\nsteps:\n", id="a trace, and a file"),
+        pytest.param("cluster: [nodes.yaml, trace.csv]\nsteps:\n- create: [pod.yaml]\n", id="a trace, and a step"),
+    ],
+)
+def test_generated_names_differ_from_names_of_later_parts_and_of_traces(earlier: str, tmp_path: Path) -> None:
+    pod = "{apiVersion: v1, kind: Pod, metadata: {%s}, spec: {containers: [{name: c, image: i}]}}"
+    head = "apiVersion: bayplan.io/v1alpha1\nkind: Scenario\nname: test\n"
+    head += earlier.replace("{given}", pod % "name: p-00001")
+    (tmp_path / "trace.csv").write_text(TRACE, encoding="utf-8")
+    checks = "- wait: settled\n- assert: [{placed: {pods: 'p-*', count: 2}}]"
+    path = write(tmp_path, checks, head=head, files={"pod": pod % "generateName: p-"})
+    (result,) = run_scenarios(ScenarioOptions(paths=[str(path)], check=True))
+    assert {step.outcome for step in result.steps} == {Outcome.PASSED}
 
 
 def test_pending_pods_are_explained_once_per_workload(tmp_path: Path) -> None:

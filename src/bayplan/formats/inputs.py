@@ -108,7 +108,8 @@ def load_inputs(
         trace = _read_trace(tables)
         for file in manifests:
             trace = _load_file(loader, file, stdin, progress, trace)
-        manifest = loader.finish([node.metadata.name for node in trace.nodes] if trace is not None else ())
+        nodes, pods = (trace.nodes, trace.pods) if trace is not None else ((), ())
+        manifest = loader.finish([node.metadata.name for node in nodes], (each.pod for each in pods))
     return Inputs(manifest=manifest, trace=trace)
 
 

@@ -45,6 +45,7 @@ _GUESSED_NAMES = 20
 
 
 _NAMELESS = "only generateName, no name"
+_POD = kinds.kind_of(Pod)
 
 _Key = tuple[str, str, str, str]
 """Group, kind, namespace and name of an object."""
@@ -57,11 +58,16 @@ class _NoObject(InputError):
 
 
 class GeneratedNames:
-    """Names for objects with `generateName`: a prefix and a counter. Several loaders may share them."""
+    """Names for objects with `generateName`: a prefix and a counter. Several loaders may share them.
 
-    def __init__(self) -> None:
+    Args:
+        given: the names of objects that will be loaded.
+    """
+
+    def __init__(self, given: Iterable[_Key] = ()) -> None:
         self._numbers: dict[_Key, int] = {}
-        self._taken: dict[_Key, None] = {}
+        self._given = dict.fromkeys(given)
+        self._generated: dict[_Key, None] = {}
 
     def generate(self, row: ResourceKind, namespace: str, prefix: str, taken: Container[_Key]) -> str:
         """Return a name that no object has. Unlike names from the API server, these are equal in every load."""
@@ -69,12 +75,24 @@ class GeneratedNames:
         while True:
             number = self._numbers[key] = self._numbers.get(key, 0) + 1
             name = f"{key[3]}{number:05d}"
-            if (*key[:3], name) not in taken and (*key[:3], name) not in self._taken:
+            if not any((*key[:3], name) in names for names in (taken, self._given, self._generated)):
                 return name
 
-    def take(self, keys: Iterable[_Key]) -> None:
-        """Record the names of loaded objects."""
-        self._taken.update(dict.fromkeys(keys))
+    def record(self, keys: Iterable[_Key], generated: Container[_Key]) -> None:
+        """Record the names of loaded objects, and which of them were generated."""
+        for key in keys:
+            (self._generated if key in generated else self._given)[key] = None
+
+    def for_next_load(self, pods: Iterable[Pod]) -> GeneratedNames | None:
+        """Return names with which to load the same objects again if a generated name is also a given one, otherwise None.
+
+        Args:
+            pods: pods that were not read by these loaders.
+        """
+        if not self._generated:
+            return None
+        given = self._given | dict.fromkeys(map(_pod_key, pods))
+        return None if self._generated.keys().isdisjoint(given) else GeneratedNames(given)
 
 
 class ManifestLoader:
@@ -143,14 +161,17 @@ class ManifestLoader:
         self._check_amounts(document, value)
         self._keep(LoadedObject(row, item, document.source, document.raw))
 
-    def finish(self, known_nodes: Collection[str] = ()) -> Manifest:
+    def finish(self, known_nodes: Collection[str] = (), other_pods: Iterable[Pod] = ()) -> Manifest:
         """Run the checks that need all documents, and return the manifest.
 
         Args:
             known_nodes: the names of nodes from other input (a trace), to which pods may be bound.
+            other_pods: the pods from other input, from which generated names must differ.
         """
         manifest = self.manifest
-        self._names.take(self._by_name)
+        if self._places:
+            self._avoid(dict.fromkeys(map(_pod_key, other_pods)))
+        self._names.record(self._by_name, self._places)
         replaced = {id(each) for each in manifest.replaced}
         manifest.loaded = [each for each in manifest.loaded if id(each) not in replaced]
         names = {node.metadata.name for node in manifest.nodes}.union(known_nodes)
@@ -294,8 +315,14 @@ class ManifestLoader:
             metadata = replace(metadata, namespace="")
         return item if metadata is item.metadata else replace(item, metadata=metadata)
 
+    def _avoid(self, keys: Mapping[_Key, None]) -> None:
+        """Give objects whose generated names are among these keys other names."""
+        self._names.record(keys, ())
+        for key in [key for key in self._places if key in keys]:
+            self._rename(self._by_name.pop(key), self._places.pop(key))
+
     def _rename(self, earlier: LoadedObject, place: tuple[int, int]) -> None:
-        """Give an object whose generated name a later object has another name."""
+        """Give an object whose generated name another object has a new name."""
         metadata, (index, warning) = earlier.typed.metadata, place
         name = self._names.generate(earlier.kind, metadata.namespace, metadata.generate_name, self._by_name)
         renamed = replace(earlier, typed=replace(earlier.typed, metadata=replace(metadata, name=name)))
@@ -342,6 +369,10 @@ class ManifestLoader:
 
 def _key(row: ResourceKind, namespace: str, name: str) -> _Key:
     return row.group, row.kind, (namespace or "default") if row.namespaced else "", name
+
+
+def _pod_key(pod: Pod) -> _Key:
+    return _key(_POD, pod.metadata.namespace, pod.metadata.name)
 
 
 def _named(name: str) -> str:

@@ -88,10 +88,7 @@ def read_scenario(document: Document, folder: Path) -> ScenarioPlan:
         InputError: the scenario is invalid; the message has file and line.
     """
     scenario = read_typed(document, Scenario, kind=KIND, api_version=API_VERSION)
-    # The objects of all parts must have different names.
-    names = GeneratedNames()
-    inputs = _shaped(document, scenario, folder, names)
-    steps = [_plan_step(document, step, number, folder, names) for number, step in enumerate(scenario.steps)]
+    inputs, steps = _load_parts(document, scenario, folder)
     _check_times(document, steps)
     return ScenarioPlan(
         name=scenario.name or Path(document.source.file).name,
@@ -211,6 +208,18 @@ def _refusal(document: Document, path: str, wanted: str, got: str) -> InputError
 
 
 # --- objects ----------------------------------------------------------------------------------------------------------
+
+
+def _load_parts(document: Document, scenario: Scenario, folder: Path) -> tuple[Inputs, list[StepPlan]]:
+    """Return the cluster at the start and the steps, whose objects all have different names if names are generated."""
+    names: GeneratedNames | None = GeneratedNames()
+    while names is not None:
+        inputs = _shaped(document, scenario, folder, names)
+        steps = [_plan_step(document, step, number, folder, names) for number, step in enumerate(scenario.steps)]
+        pods = inputs.trace.pods if inputs.trace is not None else ()
+        # Load everything again in the rare case that a part names an object like a generated name of an earlier part.
+        names = names.for_next_load(each.pod for each in pods)
+    return inputs, steps
 
 
 def _objects(document: Document, step: Step, path: str, folder: Path, names: GeneratedNames) -> Manifest:
