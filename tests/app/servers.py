@@ -83,6 +83,7 @@ async def running(options: SimulatorOptions = FULL, clock: Clock | None = None) 
     server.simulator.start()
     try:
         yield server
+        assert server.simulator.bridge.bugs() == {}
     finally:
         server.simulator.stop()
         await asyncio.sleep(0)

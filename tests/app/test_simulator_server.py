@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from bayplan.apiserver.bridge.bridge import BridgeOptions
 from bayplan.app.scheduler_settings import SchedulerOptions
-from bayplan.app.simulator_server import SimulatorOptions
+from bayplan.app.simulator_server import TICK_SECONDS, SimulatorOptions
 from bayplan.base.clock import Clock
 from bayplan.base.durations import SECOND_NS
-from bayplan.base.errors import ConfigurationError, EngineBusy, InputError, PluginError
+from bayplan.base.errors import ConfigurationError, EngineBusy, InputError, InvariantError, PluginError
 from bayplan.engine.records import Outcome, RecordLevel
 from bayplan.extender.connections import ExtenderConnections
 from tests.app.servers import FULL, Server, running
@@ -432,9 +432,7 @@ def test_stopping_leaves_no_threads_running() -> None:
     assert {thread.name for thread in threading.enumerate()} - before <= {"asyncio_0", "bayplan-plugin"}
 
 
-def test_a_failed_configuration_closes_old_connections_and_stop_cancels_the_ticker(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_failed_configuration_closes_old_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     closed: list[ExtenderConnections] = []
 
     def busy(make: Callable[[], object]) -> None:
@@ -450,9 +448,33 @@ def test_a_failed_configuration_closes_old_connections_and_stop_cancels_the_tick
                 await simulator.configure("")
             await server.until(lambda: bool(closed))
             assert closed == [before]
-            ticker = simulator._ticker
-        assert ticker is not None
-        await asyncio.sleep(0)
-        assert ticker._timer.cancelled()
 
     play(scenario())
+
+
+def test_periodic_tasks_end_with_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[None] = []
+
+    async def scenario() -> None:
+        async with running() as server:
+            monkeypatch.setattr(server.simulator.action_loop.executor, "tick", lambda: calls.append(None))
+            await server.until(lambda: bool(calls))
+        made = len(calls)
+        await asyncio.sleep(2 * TICK_SECONDS)
+        assert len(calls) == made
+
+    play(scenario())
+
+
+def test_an_exception_in_a_periodic_task_is_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> None:
+        raise InvariantError("not now")
+
+    async def scenario() -> None:
+        async with running() as server:
+            monkeypatch.setattr(server.simulator.action_loop.executor, "tick", broken)
+            await server.until(lambda: [*server.simulator.bridge.bugs()] == ["ticker"])
+
+    # All tests with such a server fail in this case.
+    with pytest.raises(AssertionError):
+        play(scenario())

@@ -11,6 +11,7 @@ from bayplan.live.ticker import Ticker
 
 def test_calls_continue_after_an_exception_until_the_end(caplog: pytest.LogCaptureFixture) -> None:
     calls: list[int] = []
+    problems: list[Exception] = []
 
     def function() -> None:
         calls.append(len(calls))
@@ -18,7 +19,7 @@ def test_calls_continue_after_an_exception_until_the_end(caplog: pytest.LogCaptu
             raise ZeroDivisionError
 
     async def run() -> int:
-        ticker = Ticker(0.001, function)
+        ticker = Ticker(0.001, function, problems.append)
         assert calls == []
         async with asyncio.timeout(10):
             while len(calls) < 3:
@@ -29,4 +30,7 @@ def test_calls_continue_after_an_exception_until_the_end(caplog: pytest.LogCaptu
         return made
 
     assert asyncio.run(run()) == len(calls)
-    assert [(each.getMessage(), each.exc_info is not None) for each in caplog.records] == [("a periodic task", True)]
+    assert [(each.getMessage(), each.exc_info is not None) for each in caplog.records] == [
+        ("a periodic task failed", True)
+    ]
+    assert [type(each) for each in problems] == [ZeroDivisionError]

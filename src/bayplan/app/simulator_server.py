@@ -136,7 +136,7 @@ class SimulatorServer:
         self.bridge.listen(self.reader.take)
         self.driver.start()
         self.action_loop.start(self._loop)
-        self._ticker = Ticker(TICK_SECONDS, self._tick)
+        self._ticker = Ticker(TICK_SECONDS, self._tick, partial(self.bridge.report_bug, "ticker"))
 
     def stop(self) -> None:
         """Shut down; may be called from any thread once no more requests are served."""

@@ -15,10 +15,14 @@ class Ticker:
     Args:
         seconds: the interval.
         function: the function.
+        report: called with each exception.
     """
 
-    def __init__(self, seconds: float, function: Callable[[], None]) -> None:
+    def __init__(
+        self, seconds: float, function: Callable[[], None], report: Callable[[Exception], None] | None = None
+    ) -> None:
         self._seconds = seconds
+        self._report = report
         self._function = function
         self._loop = asyncio.get_running_loop()
         self._timer = self._loop.call_later(seconds, self._tick)
@@ -27,8 +31,10 @@ class Ticker:
         self._timer = self._loop.call_later(self._seconds, self._tick)
         try:
             self._function()
-        except Exception:
-            _log.exception("a periodic task")
+        except Exception as problem:
+            _log.exception("a periodic task failed")
+            if self._report is not None:
+                self._report(problem)
 
     def stop(self) -> None:
         """Make no more calls."""

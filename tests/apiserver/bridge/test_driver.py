@@ -20,6 +20,7 @@ from bayplan.apiserver.rest.messages import Request, Response
 from bayplan.apiserver.store.item import Write
 from bayplan.apiserver.store.store import Store
 from bayplan.base.clock import Clock
+from bayplan.base.errors import InvariantError
 from bayplan.cluster.store import ChangeEvent
 from tests.apiserver.bridge.bridge_fixture import APPS, workload
 from tests.apiserver.client import PODS, Document
@@ -126,6 +127,21 @@ def test_maintenance_continues_after_an_exception_of_one_task(
 
     drive(Clock(), steps, bugs=["maintenance of the API's Service"])
     assert {each.getMessage() for each in caplog.records} == {"maintenance of the API's Service failed"}
+
+
+def test_an_exception_of_a_listener_to_the_store_is_a_bug(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(*_: object) -> None:
+        raise InvariantError("not now")
+
+    async def steps(driven: Driven) -> None:
+        driven.backend.store.listen("nodes", broken, broken)
+        await driven.post("/api/v1/nodes", NODE)
+
+    drive(Clock(), steps, bugs=["listener to nodes", "listener after a gap"])
+    assert [each.getMessage() for each in caplog.records] == [
+        "a listener to nodes failed",
+        "a listener failed to handle a gap",
+    ]
 
 
 def test_listeners_are_notified_by_the_event_loop() -> None:

@@ -137,7 +137,10 @@ def test_an_exception_of_a_listener_does_not_affect_others(
     store.follow(lambda write: seen.append(f"{write.new.name} again"), lambda: None)
     put(store, "x")
     assert seen == ["gap", "x", "x again"]
-    assert [(each.getMessage(), each.exc_info is not None) for each in caplog.records] == [("a listener to pods", True)]
+    assert [(each.getMessage(), each.exc_info is not None) for each in caplog.records] == [
+        ("a listener to pods failed", True)
+    ]
+    assert [type(each) for each in store.bugs.values()] == [ZeroDivisionError]
 
 
 def test_a_listener_with_an_aspect_gets_writes_that_match_before_or_after() -> None:

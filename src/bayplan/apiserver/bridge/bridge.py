@@ -322,9 +322,14 @@ class Bridge:
             failures |= self._controllers.manager.failures
         return failures
 
+    def report_bug(self, component: str, problem: Exception) -> None:
+        """Add an unexpected exception of a component that works with the bridge to `bugs`."""
+        self._bugs[component] = problem
+
     def bugs(self) -> dict[str, Exception]:
-        """Return unexpected exceptions of controllers, the kubelet, listeners and maintenance, by controller and key."""
-        return self._bugs | (self._controllers.manager.problems if self._controllers is not None else {})
+        """Return unexpected exceptions of controllers, the kubelet, listeners, maintenance and other components, by component and key."""
+        found = self._bugs | self.backend.store.bugs
+        return found | (self._controllers.manager.problems if self._controllers is not None else {})
 
 
 # The workers with the maximum number of steps in a turn. If many pods start or end together, their owner is reconciled

@@ -76,8 +76,9 @@ class BridgeDriver:
             self._later = None
         try:
             more = self._bridge.advance(self._clock.now_ns(), SLICE_NS)
-        except Exception:  # The cluster must keep running.
-            _log.exception("a slice of work")
+        except Exception as problem:  # The cluster must keep running.
+            _log.exception("a slice of work failed")
+            self._bridge.report_bug("slice of work", problem)
             if self._loop is not None:
                 self._later = self._loop.call_later(_AFTER_FAILURE_SECONDS, self._schedule_turn)
             return

@@ -77,6 +77,7 @@ class Store:
         compacted: the history contains the writes after this revision.
         epoch: the number of restores, including resets; a watch of an earlier epoch has a gap.
         recorder: makes writes durable; None for a store in memory.
+        bugs: the last unexpected exception of the listeners to each table.
     """
 
     def __init__(self, *, max_writes: int = MAX_WRITES, max_bytes: int = MAX_BYTES) -> None:
@@ -85,6 +86,7 @@ class Store:
         self.compacted = 0
         self.epoch = 0
         self.recorder: Recorder | None = None
+        self.bugs: dict[str, Exception] = {}
         self._tables: dict[str, Table] = {}
         self._order: deque[Write] = deque()
         self._bytes = 0
@@ -236,8 +238,9 @@ class Store:
             for token, listener in listeners.interested_in(write):
                 try:
                     listener(write)
-                except Exception:
-                    _log.exception("a listener to %s", write.table)
+                except Exception as problem:
+                    _log.exception("a listener to %s failed", write.table)
+                    self.bugs[f"listener to {write.table}"] = problem
                     self._report_gap(token)
             # All watches have received the write. The history would take twice the memory with its frames.
             write.frames.clear()
@@ -248,8 +251,9 @@ class Store:
         if on_gap is not None:
             try:
                 on_gap()
-            except Exception:
-                _log.exception("a listener after a gap")
+            except Exception as problem:
+                _log.exception("a listener failed to handle a gap")
+                self.bugs["listener after a gap"] = problem
 
     def until_durable(self, revision: int) -> Awaitable[None] | None:
         """Return an awaitable that is done when a revision may be published, or None if it already may."""
