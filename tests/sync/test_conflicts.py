@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from bayplan.base.plain_data import part
-from bayplan.client.requests import ApiRequest, ApiResponse
+from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
 from bayplan.sync.sync_write import SyncWrite, Verb
 from bayplan.sync.writing import execute_write
 from tests.sync.follower_fixture import FollowerFixture, node
@@ -192,3 +192,22 @@ def test_a_change_in_the_source_during_a_refused_write_is_not_lost(name: str, re
         assert fixture.here.get("nodes", name) is None
     else:
         assert cpu(fixture, name) == "16"
+
+
+@pytest.mark.parametrize("status", [503, 504])
+def test_a_write_is_repeated_after_an_outage_of_the_target(status: int) -> None:
+    fixture = started()
+    fixture.put("nodes", node("n2"))
+    fixture.tell()
+    (write,) = fixture.follower.next_writes(1)
+    outage = [ApiResponse(status)] * 5 + [ApiResponse(NO_ANSWER), ApiResponse(status)]
+    methods = list[str]()
+
+    def answer(request: ApiRequest) -> ApiResponse:
+        methods.append(request.method)
+        return outage.pop(0) if outage else fixture.here.send(request)
+
+    assert not met_conflicts(fixture, write, answer)
+    assert methods[:9] == ["POST"] * 5 + ["GET"] * 3 + ["POST"]
+    assert fixture.follower.problems == {}
+    assert fixture.here.get("nodes", "n2") is not None

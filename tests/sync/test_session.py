@@ -307,15 +307,16 @@ def test_an_object_that_met_conflicts_is_reported_and_written_again_later() -> N
     assert part(part(found, "metadata"), "labels")["a"] == "b"
 
 
-def test_an_object_that_meets_internal_errors_is_reported_once_and_does_not_delay_others(
-    caplog: pytest.LogCaptureFixture,
+@pytest.mark.parametrize("error", [BROKEN, ApiResponse(503, BROKEN.body)], ids=["internal error", "unavailable"])
+def test_an_object_that_meets_server_errors_is_reported_once_and_does_not_delay_others(
+    error: ApiResponse, caplog: pytest.LogCaptureFixture
 ) -> None:
     here = LocalCluster()
     feed = ScriptedFeed()
     nodes = [dumped(node(name), name) for name in ("n1", "n2")]
     for plural, documents in {"namespaces": [], "nodes": nodes, "pods": [dumped(pod("p"), "p")]}.items():
         feed.changes.put_nowait(Listed(plural, documents, 1))
-    sender = RefusingSender(here, math.inf, BROKEN)
+    sender = RefusingSender(here, math.inf, error)
 
     async def run() -> None:
         session = SyncSession(feed, LiveFeed(here), sender.send, SyncPolicy(), name="test")
@@ -344,9 +345,12 @@ def test_an_object_that_meets_internal_errors_is_reported_once_and_does_not_dela
 def test_a_sync_continues_although_its_state_cannot_be_saved() -> None:
     here = LocalCluster()
     saves: list[str] = []
+    writes: list[str] = []
 
     async def send(request: ApiRequest) -> ApiResponse:
-        if request.method == "PUT" and f"/{MEMORY_NAMESPACE}/" in request.path:
+        if b'"name":"n1"' in request.body:
+            writes.append(request.path)
+        if writes and request.method == "PUT" and f"/{MEMORY_NAMESPACE}/" in request.path:
             saves.append(request.path)
             return BROKEN
         return await here.answer(request)
@@ -364,8 +368,30 @@ def test_a_sync_continues_although_its_state_cannot_be_saved() -> None:
         return status
 
     assert asyncio.run(run()).created == 1
-    # One save before the objects and one at the end, each with 5 requests for the status and 5 for the first part.
+    # One save after the objects and one at the end, each with 5 requests for the status and 5 for the first part.
     assert len(saves) <= 20
+
+
+def test_a_sync_waits_until_its_state_can_be_read_and_saved() -> None:
+    here = LocalCluster()
+    errors = {"GET": 6, "PUT": 6}
+    seen: list[str] = []
+
+    async def send(request: ApiRequest) -> ApiResponse:
+        if f"/{MEMORY_NAMESPACE}/" in request.path and not request.path.endswith(f"/{STATUS}"):
+            seen.append(request.method)
+            if errors.get(request.method):
+                errors[request.method] -= 1
+                return BROKEN
+        elif b'"name":"n1"' in request.body:
+            seen.append("object")
+        return await here.answer(request)
+
+    session = SyncSession(DocumentFeed([dumped(node("n1"), "u1")]), LiveFeed(here), send, SyncPolicy(), name="test")
+    asyncio.run(session.run(once=True))
+    assert session.status().created == 1
+    assert seen.index("object") > seen.index("POST")
+    assert errors == {"GET": 0, "PUT": 0}
 
 
 def test_an_import_ends_although_an_object_meets_internal_errors(caplog: pytest.LogCaptureFixture) -> None:

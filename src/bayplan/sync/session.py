@@ -23,7 +23,7 @@ from bayplan.sync.known_objects import Problem
 from bayplan.sync.memory import MEMORY_NAMESPACE, Memory
 from bayplan.sync.policy import SyncPolicy
 from bayplan.sync.sync_write import SyncWrite, Verb
-from bayplan.sync.writing import execute_write, read_memory, save_memory
+from bayplan.sync.writing import MAX_ERRORS, execute_write, read_memory, save_memory
 
 Send = Callable[[ApiRequest], Awaitable[ApiResponse]]
 T = TypeVar("T")
@@ -49,7 +49,7 @@ FAILED_SAVE_SECONDS = 5.0
 """Pause after a save that the target refused."""
 
 FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 1.0, 300.0
-"""Pauses before an object that met conflicts or internal errors is written again: each is twice as long."""
+"""Pauses before an object that met conflicts or server errors is written again: each is twice as long."""
 
 LAST_SAVE_SECONDS = 5.0
 """Timeout of the last save if the target does not respond."""
@@ -341,11 +341,12 @@ class SyncSession:
         status = self.status()
         if self._published != (shown := status_document(self._name, status, kind=self._kind, end=self._end)):
             # The status is saved again if the target refuses it.
-            self._published = shown if await self._drive(save_memory([shown])) else {}
+            self._published = shown if await self._drive(save_memory([shown], MAX_ERRORS)) else {}
         changes = follower.memory.take_changes()
         saved = not changes
         try:
-            saved = saved or await self._drive(save_memory(changes))
+            # The first save must succeed before objects are created.
+            saved = saved or await self._drive(save_memory(changes, MAX_ERRORS if self._remembers else None))
         finally:
             # Also on cancellation: the last save then writes them.
             if not saved:

@@ -12,19 +12,20 @@ from bayplan.base.plain_data import Document, items, part, text
 from bayplan.client.request_steps import RequestSteps
 from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
 from bayplan.cluster.source_copies import SOURCE_UID
-from bayplan.sync.followed_kinds import BY_PLURAL
+from bayplan.sync.followed_kinds import BY_PLURAL, ObjectRef
 from bayplan.sync.follower import Follower
 from bayplan.sync.memory import MEMORY_NAMESPACE
 from bayplan.sync.sync_write import SyncWrite, Verb
 
 _CONFLICT, _NOT_FOUND = 409, 404
 _INTERNAL_ERROR = 500
-SERVER_ERRORS = (_INTERNAL_ERROR, 503, 504)
+_UNAVAILABLE = (503, 504)
+SERVER_ERRORS = (_INTERNAL_ERROR, *_UNAVAILABLE)
 _BUSY = (429, *SERVER_ERRORS, NO_ANSWER)
-_MAX_ERRORS = 5
-"""Internal errors after which a request is not retried: they may concern only this object, as those of a webhook."""
+MAX_ERRORS = 5
+"""Server errors after which the request of an object is not retried: they may concern only this object, as those of a webhook."""
 
-_TEMPORARY = (_CONFLICT, _INTERNAL_ERROR)
+_TEMPORARY = (_CONFLICT, *SERVER_ERRORS)
 """The statuses of writes that may succeed later although nothing changes in the source."""
 
 _FIRST_PAUSE, _MAX_PAUSE = 0.05, 5.0
@@ -40,7 +41,7 @@ def execute_write(follower: Follower, write: SyncWrite) -> RequestSteps[bool]:
     """Execute a write and report the outcome to the follower; return whether it failed, but may succeed later.
 
     After a conflict with another client, the write is repeated with the object's new version, but not forever: an
-    admission webhook may answer every write with a conflict or an internal error. Requests to a busy or unavailable
+    admission webhook may answer every write with a conflict or a server error. Requests to a busy or unavailable
     server are retried.
     """
     if write.verb is Verb.CREATE:
@@ -50,17 +51,25 @@ def execute_write(follower: Follower, write: SyncWrite) -> RequestSteps[bool]:
     return (yield from _delete(follower, write))
 
 
-def save_memory(documents: list[Document]) -> RequestSteps[bool]:
-    """Write ConfigMaps of the memory; return True if all were written, False at the first refusal."""
+def save_memory(documents: list[Document], max_errors: int | None = None) -> RequestSteps[bool]:
+    """Write ConfigMaps of the memory; return True if all were written, False at the first refusal.
+
+    Args:
+        documents: the ConfigMaps.
+        max_errors: the number of internal errors that count as a refusal; None to retry until there are none.
+    """
     for document in documents:
         path = f"{_CONFIG_MAPS}/{text(part(document, 'metadata'), 'name')}"
-        response = yield from send_with_retries(ApiRequest("PUT", path, _encode(document)))
+        creation = ApiRequest("POST", _CONFIG_MAPS, _encode(document))
+        response = yield from send_with_retries(ApiRequest("PUT", path, creation.body), max_errors=max_errors)
         if response.status == _NOT_FOUND:
-            response = yield from send_with_retries(ApiRequest("POST", _CONFIG_MAPS, _encode(document)))
+            response = yield from send_with_retries(creation, max_errors=max_errors)
         if response.status == _NOT_FOUND:
             namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": MEMORY_NAMESPACE}}
-            yield from send_with_retries(ApiRequest("POST", "/api/v1/namespaces", _encode(namespace)))
-            response = yield from send_with_retries(ApiRequest("POST", _CONFIG_MAPS, _encode(document)))
+            yield from send_with_retries(
+                ApiRequest("POST", "/api/v1/namespaces", _encode(namespace)), max_errors=max_errors
+            )
+            response = yield from send_with_retries(creation, max_errors=max_errors)
         if not response.ok:
             return False
     return True
@@ -84,12 +93,12 @@ def _create(follower: Follower, write: SyncWrite) -> RequestSteps[bool]:
     for pause in _PAUSES:
         if pause:
             yield pause
-        response = yield from send_with_retries(ApiRequest("POST", kind.path(ref.namespace), _encode(write.document)))
+        response = yield from send_write(ref, ApiRequest("POST", kind.path(ref.namespace), _encode(write.document)))
         if response.ok:
             return (yield from finish_creation(follower, write, _decode(response.body)))
         if response.status != _CONFLICT:
             break
-        there = yield from send_with_retries(ApiRequest("GET", kind.path(ref.namespace, ref.name)))
+        there = yield from send_with_retries(_read(ref), max_errors=MAX_ERRORS)
         if there.ok:
             metadata = part(_decode(there.body), "metadata")
             follower.found(write, text(metadata, "uid"), int(text(metadata, "resourceVersion") or 0))
@@ -150,7 +159,7 @@ def _write_differences(follower: Follower, write: SyncWrite, here: Document | No
         if pause:
             yield pause
         if here is None:
-            response = yield from send_with_retries(ApiRequest("GET", kind.path(ref.namespace, ref.name)))
+            response = yield from send_with_retries(_read(ref), max_errors=MAX_ERRORS)
             if not response.ok:
                 return response, written
             here = _decode(response.body)
@@ -173,7 +182,7 @@ def _put_differences(follower: Follower, write: SyncWrite, here: Document) -> Re
         put = puts.pop(0)
         path = kind.path(ref.namespace, ref.name, put.subresource)
         version = text(part(here, "metadata"), "resourceVersion") if put.subresource != "status" else ""
-        response = yield from send_with_retries(ApiRequest("PUT", path, _encode(_at_version(version, put.document))))
+        response = yield from send_write(ref, ApiRequest("PUT", path, _encode(_at_version(version, put.document))))
         if not response.ok:
             return response, written
         here, written = _decode(response.body), True
@@ -196,11 +205,11 @@ def _at_version(version: str, document: Document) -> Document:
 def _delete(follower: Follower, write: SyncWrite) -> RequestSteps[bool]:
     kind, ref = BY_PLURAL[write.ref.plural], write.ref
     options = {"gracePeriodSeconds": 0, "preconditions": {"uid": write.uid}}
-    response = yield from send_with_retries(ApiRequest("DELETE", kind.path(ref.namespace, ref.name), _encode(options)))
+    response = yield from send_write(ref, ApiRequest("DELETE", kind.path(ref.namespace, ref.name), _encode(options)))
     is_gone = response.status == _NOT_FOUND
     if response.status == _CONFLICT:
         # Usually another object has this name now.
-        there = yield from send_with_retries(ApiRequest("GET", kind.path(ref.namespace, ref.name)))
+        there = yield from send_with_retries(_read(ref), max_errors=MAX_ERRORS)
         is_replaced = there.ok and text(part(_decode(there.body), "metadata"), "uid") not in ("", write.uid)
         is_gone = is_replaced or there.status == _NOT_FOUND
     if response.ok or is_gone:
@@ -209,14 +218,39 @@ def _delete(follower: Follower, write: SyncWrite) -> RequestSteps[bool]:
     return _failed(follower, write, response)
 
 
+def _read(ref: ObjectRef) -> ApiRequest:
+    return ApiRequest("GET", BY_PLURAL[ref.plural].path(ref.namespace, ref.name))
+
+
+def send_write(ref: ObjectRef, request: ApiRequest) -> RequestSteps[ApiResponse]:
+    """Send a write, and return the response.
+
+    It is retried while the server is busy or unavailable, but not forever if the server answers reads in the meantime.
+
+    Args:
+        ref: the object, or one of several, which is read.
+        request: the write.
+    """
+    while True:
+        response = yield from send_with_retries(request, max_errors=MAX_ERRORS, errors=SERVER_ERRORS)
+        if response.status not in _UNAVAILABLE:
+            return response
+        there = yield _read(ref)
+        if there.status not in _BUSY:
+            return response
+        yield _FIRST_PAUSE
+        yield from send_with_retries(_read(ref))
+
+
 def send_with_retries(
-    request: ApiRequest, *, max_errors: int = _MAX_ERRORS, errors: Collection[int] = (_INTERNAL_ERROR,)
+    request: ApiRequest, *, max_errors: int | None = None, errors: Collection[int] = (_INTERNAL_ERROR,)
 ) -> RequestSteps[ApiResponse]:
     """Send a request, and retry it while the server is busy or unavailable; return the response.
 
     Args:
         request: the request.
-        max_errors: the maximum number of certain server errors, after which the last response is returned.
+        max_errors: the maximum number of certain server errors, after which the last response is returned; None for no
+            limit.
         errors: the statuses of these errors.
     """
     pause, count = _FIRST_PAUSE, 0
