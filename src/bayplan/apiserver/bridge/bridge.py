@@ -327,7 +327,7 @@ class Bridge:
         self._bugs[component] = problem
 
     def bugs(self) -> dict[str, Exception]:
-        """Return unexpected exceptions of controllers, the kubelet, listeners, maintenance and other components, by component and key."""
+        """Return unexpected exceptions of controllers, the kubelet, listeners and other components, by component and key."""
         found = self._bugs | self.backend.store.bugs
         return found | (self._controllers.manager.problems if self._controllers is not None else {})
 
