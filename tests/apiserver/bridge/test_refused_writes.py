@@ -19,13 +19,13 @@ POLICIES = "/apis/admissionregistration.k8s.io/v1"
 PODS = f"{API}/namespaces/default/pods"
 
 
-def refuse(fixture: BridgeFixture, operation: str, expression: str, resource: str = "pods") -> None:
-    """Refuse an operation on objects for which a CEL expression is false."""
+def refuse(fixture: BridgeFixture, operation: str, expression: str, resource: str = "pods", name: str = "p") -> None:
+    """Refuse an operation on objects for which a CEL expression is false; the policy has the name `name`."""
     rule: Document = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": [operation], "resources": [resource]}
     spec: Document = {"matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": expression}]}
-    fixture.post(f"{POLICIES}/validatingadmissionpolicies", {"metadata": {"name": "p"}, "spec": spec})
-    binding: Document = {"policyName": "p", "validationActions": ["Deny"]}
-    fixture.post(f"{POLICIES}/validatingadmissionpolicybindings", {"metadata": {"name": "p"}, "spec": binding})
+    fixture.post(f"{POLICIES}/validatingadmissionpolicies", {"metadata": {"name": name}, "spec": spec})
+    binding: Document = {"policyName": name, "validationActions": ["Deny"]}
+    fixture.post(f"{POLICIES}/validatingadmissionpolicybindings", {"metadata": {"name": name}, "spec": binding})
     fixture.run()
 
 
@@ -328,6 +328,26 @@ def test_a_namespace_is_emptied_although_some_objects_cannot_be_deleted(is_pod: 
     fixture.run(60)
     assert fixture.get(f"{API}/namespaces/a").status == 404
     assert fixture.bridge.failures() == {}
+
+
+def test_a_namespace_reports_only_deletions_that_are_still_refused() -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(f"{API}/namespaces", {"metadata": {"name": "a"}})
+    pod: Document = {"metadata": {"name": "x"}, "spec": {"containers": [{"name": "c", "image": "app:1"}]}}
+    fixture.post(f"{API}/namespaces/a/pods", pod)
+    fixture.post(f"{API}/namespaces/a/secrets", {"metadata": {"name": "x"}})
+    refuse(fixture, "DELETE", "false")
+    refuse(fixture, "DELETE", "false", "secrets", name="q")
+    fixture.delete(f"{API}/namespaces/a")
+    fixture.run(60)
+    assert (fixture.names("pods", "a"), fixture.names("secrets", "a")) == (["x"], ["x"])
+    for refused in (2, 1):
+        conditions = cast("list[Document]", fixture.get(f"{API}/namespaces/a").at("status.conditions"))
+        (failure,) = [each for each in conditions if each["type"] == "NamespaceDeletionContentFailure"]
+        assert str(failure["message"]).startswith(f"Failed to delete all resource types, {refused} remaining: ")
+        allow(fixture)
+        fixture.run(300)
+    assert (fixture.names("pods", "a"), fixture.names("secrets", "a")) == ([], ["x"])
 
 
 def test_a_replica_set_deletes_pods_although_more_than_one_turn_deletes_cannot_be() -> None:

@@ -7,6 +7,8 @@ Source: pkg/controller/namespace/deletion and pkg/controller/serviceaccount v1.3
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from bayplan.apiserver.bridge.document_controller import DocumentController, refs_of
 from bayplan.apiserver.bridge.document_owners import DELETED_OWNERS
 from bayplan.apiserver.bridge.object_writer import ObjectWriter
@@ -35,6 +37,23 @@ _DESCRIPTION = (
 )
 
 
+@dataclass(slots=True)
+class _Turn:
+    """The deletions of one reconcile.
+
+    Attributes:
+        tried: the table and key of each object.
+        refused: the reason of the first refused deletion, by table.
+    """
+
+    tried: set[tuple[str, tuple[str, str]]] = field(default_factory=set)
+    refused: dict[str, str] = field(default_factory=dict)
+
+    def leaves(self, table: str, items: list[Item]) -> bool:
+        """Return whether any of these objects of a table still has to be tried."""
+        return any(not _is_going(each) and (table, each.key) not in self.tried for each in items)
+
+
 class NamespaceController(DocumentController):
     """Reconciles terminating namespaces; keys are their names."""
 
@@ -46,8 +65,8 @@ class NamespaceController(DocumentController):
         super().__init__(tools, documents, writer, enqueue)
         self._backend = backend
         self._going: dict[str, None] = {}
-        # The reason of the first refused deletion, by namespace and table. The next turn may begin with other objects, so the
-        # reason is kept: the status must not change in every turn.
+        # The reason of the first refused deletion, by namespace and table. If `burst` leaves objects of a table for the next
+        # turn, that turn keeps the reason: the status must not change in every turn.
         self._refused: dict[str, dict[str, str]] = {}
 
     def begin(self, now_ns: int) -> None:
@@ -83,19 +102,23 @@ class NamespaceController(DocumentController):
         if item is None or key not in self._going:
             return None
         rejected = RejectedWrites()
-        refused = self._refused.setdefault(key, {})
+        turn = _Turn()
         left = self._left(key)
-        more = self._delete_all(key, {_PODS: left.pop(_PODS)} if _PODS in left else left, refused, rejected)
-        if _PODS in refused:
+        pods = left.pop(_PODS, None)
+        more = pods is not None and self._delete_all(f"{key} pods", {_PODS: pods}, turn, rejected)
+        if pods is None or _PODS in turn.refused:
             # As in upstream, the other objects only wait for pods that are being deleted.
-            more = self._delete_all(key, left, refused, rejected) or more
+            more = self._delete_all(f"{key} others", left, turn, rejected) or more
         left = self._left(key)
+        former, refused = self._refused.get(key, {}), turn.refused
+        self._refused[key] = refused
+        if more:
+            refused.update({table: text for table, text in former.items() if turn.leaves(table, left.get(table, []))})
         if rejected.problem is not None:
             self._report_remaining(key, left, refused, now_ns)
             return rejected.result(now_ns if more else None, now_ns)
         if more:
             return now_ns
-        refused.clear()
         if not left:
             self._finalize(key)
             return None
@@ -106,30 +129,29 @@ class NamespaceController(DocumentController):
         count = sum(map(len, left.values()))
         return now_ns + (_SHORT_WAIT_NS if count <= _FEW else _LONG_WAIT_NS)
 
-    def _delete_all(
-        self, name: str, left: dict[str, list[Item]], refused: dict[str, str], rejected: RejectedWrites
-    ) -> bool:
+    def _delete_all(self, key: str, left: dict[str, list[Item]], turn: _Turn, rejected: RejectedWrites) -> bool:
         """Delete objects of a namespace; return whether `burst` leaves objects for the next call.
 
         Args:
-            name: the name of the namespace.
-            left: its objects, by table.
-            refused: the reason of the first refused deletion, by table; updated.
+            key: identifies these objects across turns.
+            left: the objects, by table.
+            turn: the deletions of this turn; updated.
             rejected: collects the refused deletions.
         """
 
         def delete(found: tuple[str, Item]) -> None:
             table, item = found
+            turn.tried.add((table, item.key))
             try:
                 self.object_writer.delete(table, item.key, propagation="Background", uid=item.uid)
             except AwaitsAnswers:
                 raise
             except WriteRejected as refusal:
-                refused.setdefault(table, refusal.message)
+                turn.refused.setdefault(table, refusal.message)
                 raise
 
         waiting = [(table, each) for table, items in left.items() for each in items if not _is_going(each)]
-        return self.write_each(f"{name} {_PODS in left}", waiting, delete, rejected)[1]
+        return self.write_each(key, waiting, delete, rejected)[1]
 
     def _left(self, namespace: str) -> dict[str, list[Item]]:
         """Return the remaining objects of a namespace, by table."""
