@@ -47,6 +47,7 @@ TEMPLATE_HASH_LABEL = "pod-template-hash"
 REVISION_ANNOTATION = "deployment.kubernetes.io/revision"
 REVISION_HISTORY_ANNOTATION = "deployment.kubernetes.io/revision-history"
 _MAX_HISTORY_CHARS = 2000
+"""Maximum length of the annotation, as upstream's maxRevHistoryLengthInChars; older revisions are dropped."""
 
 _UNLIMITED = 2**31 - 1
 _NOT_COPIED = frozenset(

@@ -122,7 +122,7 @@ class DeploymentProgress(Controller):
             is_made = is_new or replica_set.metadata.generation == 1
             made, text = ("NewReplicaSetCreated", "Created") if is_made else ("FoundNewReplicaSet", "Found")
             self._set(item, known, "True", made, f'{text} new replica set "{name}"', now_ns)
-        elif reason == _TIMED_OUT:
+        elif reason in (_TIMED_OUT, _AVAILABLE):
             return None
         elif now_ns >= rollout.moved_ns + deadline_ns:
             self._set(item, known, "False", _TIMED_OUT, f'ReplicaSet "{name}" has timed out progressing.', now_ns)

@@ -157,3 +157,20 @@ def test_the_progress_of_a_deployment_stays_when_it_returns_to_an_older_replica_
     (progress,) = [each for each in conditions if each["type"] == "Progressing"]
     assert progress["reason"] == "NewReplicaSetAvailable"
     assert first not in str(progress["message"])
+    fixture.run(700)
+    assert fixture.get(f"{APPS}/deployments/web").at("status.conditions") == conditions
+
+
+def test_a_replica_set_drops_its_oldest_revisions_if_their_list_gets_too_long() -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(f"{APPS}/deployments", workload("Deployment", "web", {"replicas": 1}))
+    fixture.run(30)
+    (first,) = fixture.names("apps/replicasets")
+    history = ",".join(str(number) for number in range(1000, 1400))
+    annotations = {"deployment.kubernetes.io/revision-history": history}
+    fixture.patch(f"{APPS}/replicasets/{first}", {"metadata": {"annotations": annotations}})
+    for version in ("2", None):
+        fixture.patch(f"{APPS}/deployments/web", {"spec": {"template": {"metadata": {"annotations": {"v": version}}}}})
+        fixture.run(30)
+    metadata = cast("dict[str, Document]", fixture.get(f"{APPS}/replicasets/{first}").document["metadata"])
+    assert metadata["annotations"]["deployment.kubernetes.io/revision-history"] == history[5:] + ",1"
