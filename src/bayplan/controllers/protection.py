@@ -31,7 +31,7 @@ class ClaimProtection(Controller):
         return any(claim.metadata.deletion_timestamp is not None for claim in self.store.all(PersistentVolumeClaim))
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return the key of a claim that is being deleted, or of the claims that a deleted pod used."""
+        """Return the key of a claim that is being deleted, or the keys of the claims of a deleted or shut-down pod."""
         item = event.object
         if not isinstance(item, Pod):
             return (item.key,) if item.metadata.deletion_timestamp is not None else ()
@@ -45,7 +45,7 @@ class ClaimProtection(Controller):
         if claim is None or claim.metadata.deletion_timestamp is None:
             return None
         if CLAIM_PROTECTION in claim.metadata.finalizers and not any(
-            _uses(pod, key) for pod in self.store.pods.values() if pod.spec.node_name
+            _uses(pod, claim) for pod in self.store.pods.values() if pod.spec.node_name
         ):
             self.writer.drop_finalizer(claim, CLAIM_PROTECTION)
         return None
@@ -82,12 +82,17 @@ class VolumeProtection(Controller):
         return claim is not None and reference.uid in ("", claim.metadata.uid)
 
 
-def _uses(pod: Pod, claim: str) -> bool:
-    """Return whether a pod uses the claim with this key; if only finalizers keep the pod, its ephemeral volumes do not count."""
-    return claim in _claims_of(pod) or (not _is_shut_down(pod) and claim in _ephemeral_claims_of(pod))
+def _uses(pod: Pod, claim: PersistentVolumeClaim) -> bool:
+    """Return whether a pod uses a claim; if only finalizers keep the pod, its ephemeral volumes do not count."""
+    if claim.key in _claims_of(pod):
+        return True
+    owner = claim.metadata.controller()
+    is_owner = owner is not None and owner.uid == pod.metadata.uid
+    return is_owner and not _is_shut_down(pod) and claim.key in _ephemeral_claims_of(pod)
 
 
 def _is_shut_down(pod: Pod) -> bool:
+    """Return whether only finalizers keep a pod that is being deleted."""
     metadata = pod.metadata
     return metadata.deletion_timestamp is not None and metadata.deletion_grace_period_seconds == 0
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
 from tests.apiserver.bridge.bridge_fixture import API, APPS, BridgeFixture, template, workload
@@ -59,6 +61,41 @@ def test_pods_on_nodes_keep_a_claim_that_is_being_deleted(bound: bool, phase: st
     fixture.delete(f"{PODS}/user", {"gracePeriodSeconds": 0})
     fixture.run(schedule=False)
     assert fixture.names("persistentvolumeclaims") == []
+
+
+@pytest.mark.parametrize(
+    ("volume", "is_owner", "is_shut_down", "want"),
+    [
+        pytest.param("named", False, True, True, id="a pod that only finalizers keep keeps a named claim"),
+        pytest.param(
+            "ephemeral", True, True, False, id="a pod that only finalizers keep does not keep its ephemeral claim"
+        ),
+        pytest.param("ephemeral", True, False, True, id="a pod that is not deleted keeps its ephemeral claim"),
+        pytest.param("ephemeral", False, False, False, id="a pod does not keep the claim of another owner"),
+    ],
+)
+def test_pods_on_nodes_keep_named_and_ephemeral_claims(
+    volume: str, is_owner: bool, is_shut_down: bool, want: bool
+) -> None:
+    fixture = BridgeFixture(nodes=1, kubelet=False)
+    sources: Document = {
+        "named": {"persistentVolumeClaim": {"claimName": "user-v"}},
+        "ephemeral": {"ephemeral": {"volumeClaimTemplate": {"spec": claim("unused")["spec"]}}},
+    }
+    volumes = [{"name": "v", **cast("Document", sources[volume])}]
+    spec = {"containers": [{"name": "c", "image": "app:1"}], "volumes": volumes, "nodeName": "n0"}
+    fixture.post(PODS, {"metadata": {"name": "user", "finalizers": ["example.com/hold"]}, "spec": spec})
+    user = fixture.bridge.store.pods["default/user"].metadata
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "user", "uid": user.uid, "controller": True}
+    used = claim("user-v")
+    fixture.post(CLAIMS, {**used, "metadata": {"name": "user-v", "ownerReferences": [owner] * is_owner}})
+    fixture.run(schedule=False)
+    fixture.delete(f"{CLAIMS}/user-v")
+    if is_shut_down:
+        fixture.delete(f"{PODS}/user", {"gracePeriodSeconds": 0})
+    fixture.run(schedule=False)
+    assert fixture.names("pods") == ["user"]
+    assert fixture.names("persistentvolumeclaims") == ["user-v"] * want
 
 
 def test_the_claims_of_a_pending_pod_follow_a_changed_retention_policy() -> None:
