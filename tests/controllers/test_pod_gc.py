@@ -37,6 +37,15 @@ def test_pods_on_a_deleted_node_fail_and_are_deleted() -> None:
     ]
 
 
+def test_an_unscheduled_pod_that_finalizers_keep_fails() -> None:
+    fixture = ClusterFixture()
+    fixture.apply(pod("p", finalizers=["example.com/hold"]))
+    fixture.settle()
+    fixture.delete(Pod, "default/p")
+    fixture.settle()
+    assert fixture.store.pods["default/p"].status.phase == "Failed"
+
+
 @pytest.mark.parametrize(
     ("threshold", "want"),
     [

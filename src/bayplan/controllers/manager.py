@@ -20,7 +20,7 @@ from bayplan.controllers.daemon_set import DaemonSetController
 from bayplan.controllers.deployment import DeploymentController
 from bayplan.controllers.job import JobController
 from bayplan.controllers.node_lifecycle import NodeLifecycleController
-from bayplan.controllers.pod_gc import PodGarbageCollector
+from bayplan.controllers.pod_gc import PodGarbageCollector, is_stranded
 from bayplan.controllers.replica_set import ReplicaSetController, ReplicationControllerController
 from bayplan.controllers.stateful_set import StatefulSetController
 from bayplan.controllers.work_queue import Work, WorkQueue
@@ -40,7 +40,7 @@ class ControllerManager:
         controllers: the controllers of workloads, one for each kind; results depend on their order.
         others: the controllers that only receive events of the kinds they watch.
         garbage_collector: the garbage collector, notified of every deletion.
-        pod_gc: one of `others`; notified of pods on nodes that do not exist.
+        pod_gc: one of `others`; notified of pods on nodes that do not exist, and of unscheduled pods in deletion.
         node_lifecycle: one of `others`; notified of pods bound to nodes with NoExecute taints.
         admission: notified when priority classes change.
         sync_delay_ns: the delay until controllers observe a change; 0 lets them act at the same instant.
@@ -126,6 +126,8 @@ class ControllerManager:
                 self._work.add((self._pod_gc, node_name))
             elif node_name in self._node_lifecycle.evicting:
                 self._work.add((self._node_lifecycle, node_name))
+        elif is_stranded(pod):
+            self._work.add((self._pod_gc, pod.key))
         old = event.old
         if pod.metadata.owner_references or (isinstance(old, Pod) and old.metadata.owner_references):
             self._notify_owners(event)

@@ -54,21 +54,14 @@ class PodGarbageCollector(Controller):
 
     @property
     def watches_pods(self) -> bool:
-        """True: unscheduled pods may wait for finalizers."""
-        return True
+        """Whether the number of finished pods is limited."""
+        return self._threshold > 0
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return the name of a deleted node, the key of an unscheduled pod in deletion, or the empty name.
-
-        Track finished pods; the empty name means that there are too many.
-        """
+        """Return the name of a deleted node; track finished pods, and return the empty name if there are too many."""
         item = event.object
         if not isinstance(item, Pod):
             return (item.metadata.name,) if event.type == DELETED else ()
-        if _is_stranded(item) and event.type != DELETED:
-            return (item.key,)
-        if not self._threshold:
-            return ()
         if event.type == DELETED or not is_finished(item):
             self._finished.pop(item.key, None)
             return ()
@@ -81,7 +74,7 @@ class PodGarbageCollector(Controller):
             return self._trim(now_ns)
         if "/" in key:
             pod = self.store.pods.get(key)
-            if pod is not None and _is_stranded(pod):
+            if pod is not None and is_stranded(pod):
                 self.writer.update(replace(pod, status=replace(pod.status, phase="Failed")))
             return None
         if key in self.store.nodes or not self.store.pods_on(key):
@@ -128,7 +121,7 @@ class PodGarbageCollector(Controller):
         return rejected.result(None, now_ns)
 
 
-def _is_stranded(pod: Pod) -> bool:
+def is_stranded(pod: Pod) -> bool:
     """Return whether a pod in deletion was never bound to a node, and has not ended."""
     return pod.metadata.deletion_timestamp is not None and not pod.spec.node_name and not is_finished(pod)
 
