@@ -109,6 +109,13 @@ WORKLOADS: list[tuple[str, Document]] = [
     (f"{APPS}/daemonsets", workload("DaemonSet", "web")),
     (f"{BATCH}/jobs", job("web", "600s")),
 ]
+# The pods, failures and count after the only pod is released. A pod of a StatefulSet has a fixed name, so the released pod prevents another one.
+RELEASED: list[tuple[int, list[str], tuple[str, int]]] = [
+    (2, [], ("replicas", 1)),
+    (1, ["StatefulSet default/web"], ("replicas", 0)),
+    (2, [], ("currentNumberScheduled", 1)),
+    (2, [], ("active", 1)),
+]
 KINDS = ["ReplicationController", "StatefulSet", "DaemonSet", "Job"]
 
 
@@ -131,8 +138,14 @@ def test_a_pod_that_loses_its_owner_but_matches_is_adopted_again(path: str, docu
     assert fixture.get(f"{PODS}/{name}").at("metadata.finalizers") == before
 
 
-@pytest.mark.parametrize(("path", "document"), WORKLOADS, ids=KINDS)
-def test_a_pod_that_no_longer_matches_is_released(path: str, document: Document) -> None:
+@pytest.mark.parametrize(
+    ("path", "document", "want_pods", "want_failures", "want_count"),
+    [(*each, *want) for each, want in zip(WORKLOADS, RELEASED, strict=True)],
+    ids=KINDS,
+)
+def test_a_pod_that_no_longer_matches_is_released(
+    path: str, document: Document, want_pods: int, want_failures: list[str], want_count: tuple[str, int]
+) -> None:
     fixture = BridgeFixture(nodes=1)
     fixture.post(path, document)
     fixture.run(5)
@@ -141,11 +154,10 @@ def test_a_pod_that_no_longer_matches_is_released(path: str, document: Document)
     fixture.patch(f"{PODS}/{name}", {"metadata": {"labels": labels}})
     fixture.run(5)
     assert owner_of(fixture, name) == ""
-    # The pods of a StatefulSet have fixed names, so the name is taken.
-    takes_name = path.endswith("statefulsets")
-    assert len(fixture.names("pods")) == (1 if takes_name else 2)
-    assert list(fixture.bridge.failures()) == ["StatefulSet default/web"] * takes_name
-    assert fixture.get(f"{path}/web").at("status.replicas") == 0 if takes_name else True
+    assert len(fixture.names("pods")) == want_pods
+    assert list(fixture.bridge.failures()) == want_failures
+    field, count = want_count
+    assert fixture.get(f"{path}/web").at(f"status.{field}") == count
 
 
 def test_a_stateful_set_adopts_and_deletes_pods_beyond_its_replicas_but_only_those_with_its_name() -> None:
