@@ -109,7 +109,7 @@ WORKLOADS: list[tuple[str, Document]] = [
     (f"{APPS}/daemonsets", workload("DaemonSet", "web")),
     (f"{BATCH}/jobs", job("web", "600s")),
 ]
-# The pods, failures and count after the only pod is released. A pod of a StatefulSet has a fixed name, so the released pod prevents another one.
+# The pods, failures and count after the only pod is released. The pods of a StatefulSet have fixed names, so none is created.
 RELEASED: list[tuple[int, list[str], tuple[str, int]]] = [
     (2, [], ("replicas", 1)),
     (1, ["StatefulSet default/web"], ("replicas", 0)),
