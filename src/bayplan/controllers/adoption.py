@@ -21,7 +21,7 @@ from bayplan.cluster.owned_pods import JOB_TRACKING_FINALIZER, is_active
 from bayplan.cluster.source_copies import is_copy
 from bayplan.cluster.store import ChangeEvent, Kind
 from bayplan.controllers.controller import Controller, ControllerTools, RejectedWrites
-from bayplan.controllers.job_status import finish_condition
+from bayplan.controllers.job_status import finish_condition, is_managed
 from bayplan.controllers.pod_factory import controller_reference
 from bayplan.controllers.stateful_pods import ordinal_of
 from bayplan.objects.meta import KubernetesObject, LabelSelector
@@ -96,8 +96,11 @@ def _is_orphan(item: KubernetesObject) -> bool:
 
 
 def _may_claim(owner: Owner) -> bool:
-    """Return whether an owner adopts and releases objects: it is not being deleted, no copy, and no finished Job."""
-    if isinstance(owner, Job) and finish_condition(owner) is not None:
+    """Return whether an owner adopts and releases objects.
+
+    Owners that are being deleted, copies, finished Jobs and Jobs of other controllers don't.
+    """
+    if isinstance(owner, Job) and (finish_condition(owner) is not None or not is_managed(owner)):
         return False
     return owner.metadata.deletion_timestamp is None and not is_copy(owner)
 
@@ -109,9 +112,9 @@ def _changes_selector(event: ChangeEvent) -> bool:
     return old.spec.selector != new.spec.selector
 
 
-def _considers(owner: Owner, item: KubernetesObject) -> bool:
-    """Return whether an owner claims an object at all: ReplicaSets and ReplicationControllers ignore ended pods."""
-    return not isinstance(owner, ReplicaSet | ReplicationController) or not isinstance(item, Pod) or is_active(item)
+def _ignores(owner: Owner, item: KubernetesObject) -> bool:
+    """Return whether an owner neither adopts nor releases an object: ReplicaSets and ReplicationControllers ignore ended pods."""
+    return isinstance(owner, ReplicaSet | ReplicationController) and isinstance(item, Pod) and not is_active(item)
 
 
 def _is_member(owner: Owner, item: KubernetesObject) -> bool:
@@ -214,7 +217,7 @@ class Ownership(Controller):
             item = self.store.get(self.kind, pending)
             if item is not None and self._concerns(owner, item):
                 with rejected:
-                    written = self._settle(pending) or written
+                    written = self._flush(pending) or written
         if self._met[kind].is_new(owner) and _may_claim(owner):
             for orphan in list(self._orphans.get(owner.metadata.namespace, ())):
                 item = self.store.get(self.kind, orphan)
@@ -240,10 +243,10 @@ class Ownership(Controller):
         Raises:
             WriteRejected: the API rejects the write. The change stays pending.
         """
-        self._settle(key)
+        self._flush(key)
         return None
 
-    def _settle(self, key: str) -> bool:
+    def _flush(self, key: str) -> bool:
         """Adopt or release a pending object; return whether it was written."""
         item = self.store.get(self.kind, key)
         written = item is not None and (self._find_owner(item) if _is_orphan(item) else self._release(item))
@@ -263,14 +266,14 @@ class Ownership(Controller):
         owner = self.store.get(kind, f"{item.metadata.namespace}/{controller.name}")
         if owner is None or owner.metadata.uid != controller.uid or not _may_claim(owner):
             return False
-        if not _considers(owner, item) or (self._selectors.match(owner, item) and _is_member(owner, item)):
+        if _ignores(owner, item) or (self._selectors.match(owner, item) and _is_member(owner, item)):
             return False
         left = tuple(each for each in item.metadata.owner_references if each.uid != controller.uid)
         self.writer.update(replace(item, metadata=replace(item.metadata, owner_references=left)))
         return True
 
     def _adopts(self, owner: Owner, item: KubernetesObject) -> bool:
-        return self._selectors.match(owner, item) and _considers(owner, item) and _is_member(owner, item)
+        return self._selectors.match(owner, item) and not _ignores(owner, item) and _is_member(owner, item)
 
     def _adopt(self, owner: Owner, item: KubernetesObject) -> None:
         metadata = item.metadata

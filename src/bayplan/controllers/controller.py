@@ -92,7 +92,7 @@ class RejectedWrites:
         return PartialFailure(self.problem, again_ns)
 
 
-class Claims(Protocol):
+class Adopter(Protocol):
     """Adopts and releases the objects that a workload owns; see `bayplan.controllers.adoption`."""
 
     def claim(self, kind: Kind, key: str, now_ns: int) -> bool:
@@ -111,14 +111,14 @@ class Controller(ABC):
         watches_pods: whether it receives the events of all pods. The manager reads it again after every event of
             another kind.
         follows_pods: whether it receives every event of a pod that one of its objects controls, see `pod_changed`.
-        claims: adopts and releases the objects' dependents before each reconcile, or None.
+        ownership: adopts and releases the objects that a workload owns, before each reconcile, or None.
     """
 
     kind: ClassVar[Kind]
     component: ClassVar[str] = ""
     watches: ClassVar[tuple[Kind, ...]] = ()
     follows_pods: ClassVar[bool] = False
-    claims: Claims | None = None
+    ownership: Adopter | None = None
 
     def __init__(self, tools: ControllerTools) -> None:
         self.store = tools.store

@@ -33,6 +33,7 @@ from bayplan.controllers.job_status import (
     find_condition,
     finish_condition,
     finished_ns,
+    is_managed,
     with_job_condition,
 )
 from bayplan.controllers.pod_factory import PreparedTemplate
@@ -44,7 +45,6 @@ from bayplan.objects.workloads import Job
 
 INDEX_FAILURES_ANNOTATION = "batch.kubernetes.io/job-index-failure-count"
 
-_OWN_NAME = "kubernetes.io/job-controller"
 _DEFAULT_BACKOFF_LIMIT = 6
 
 
@@ -108,7 +108,7 @@ class JobController(Controller):
         job = self.store.get(Job, key)
         if job is None:
             self._forget_deleted()
-        if job is None or job.spec.managed_by not in (None, _OWN_NAME):
+        if job is None or not is_managed(job):
             return rejected.result(None, now_ns)
         if finish_condition(job) is not None:
             self._states.pop(job.metadata.uid, None)

@@ -18,8 +18,14 @@ SUSPENDED = "Suspended"
 SUCCESS_CRITERIA_MET = "SuccessCriteriaMet"
 FAILURE_TARGET = "FailureTarget"
 
+_OWN_NAME = "kubernetes.io/job-controller"
 _FIRST_BACKOFF_NS = 10 * SECOND_NS
 _MAX_BACKOFF_NS = 600 * SECOND_NS
+
+
+def is_managed(job: Job) -> bool:
+    """Return whether the Job controller manages a Job: its ``managedBy`` names no other controller."""
+    return job.spec.managed_by in (None, _OWN_NAME)
 
 
 def find_condition(job: Job, type_: str) -> Condition | None:

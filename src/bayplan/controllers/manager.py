@@ -265,7 +265,7 @@ class ControllerManager:
 
     def _reconcile(self, work: Work, now_ns: int) -> None:
         controller, key = work
-        if controller.claims is not None and controller.claims.claim(controller.kind, key, now_ns):
+        if controller.ownership is not None and controller.ownership.claim(controller.kind, key, now_ns):
             # The controller learns of the adopted and released objects from the events of these writes.
             self._work.add_at(work, now_ns)
             return

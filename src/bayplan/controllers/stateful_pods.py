@@ -83,7 +83,7 @@ class StatefulPods:
         self.own_claims(item, pod, condemned=False)
         return pod
 
-    def conform(self, item: StatefulSet, pod: Pod, ordinal: int, now_ns: int) -> None:
+    def fix_identity(self, item: StatefulSet, pod: Pod, ordinal: int, now_ns: int) -> None:
         """Set the labels and claims that a pod gets when it is created; adopted pods lack them.
 
         Raises:

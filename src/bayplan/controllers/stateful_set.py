@@ -279,7 +279,7 @@ class _Run:
         is_healthy = not terminating and pod.status.phase == "Running" and self._available(pod)
         if self._ordered and not is_healthy:
             return True
-        controller.stateful_pods.conform(item, pod, ordinal, self._now_ns)
+        controller.stateful_pods.fix_identity(item, pod, ordinal, self._now_ns)
         controller.stateful_pods.own_claims(item, pod, condemned=False)
         if is_healthy and self._state.healthy_below == ordinal:
             self._state.healthy_below = ordinal + 1

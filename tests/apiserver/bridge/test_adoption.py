@@ -211,3 +211,23 @@ def test_a_daemon_set_adopts_but_does_not_count_a_pod_without_a_node() -> None:
     assert owner_of(fixture, "plain") == "DaemonSet"
     assert fixture.get(f"{APPS}/daemonsets/web").at("status.currentNumberScheduled") == 1
     assert len(fixture.names("pods")) == 2
+
+
+def test_a_job_of_another_controller_neither_adopts_nor_releases_pods() -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(PODS, template(name="plain"))
+    document = job("other", "600s")
+    selected: Document = {"manualSelector": True, "selector": {"matchLabels": {"app": "x"}}}
+    document["spec"] = {**cast("Document", document["spec"]), **selected, "managedBy": "example.com/other"}
+    owner: Document = {"apiVersion": "batch/v1", "kind": "Job", "name": "other", "controller": True}
+    owner["uid"] = fixture.post(f"{BATCH}/jobs", document).at("metadata.uid")
+    owned = template(name="owned", labels={"app": "y"})
+    owned["metadata"] = {**cast("Document", owned["metadata"]), "ownerReferences": [owner]}
+    fixture.post(PODS, owned)
+    fixture.run(5)
+    fixture.patch(f"{PODS}/owned", {"metadata": {"labels": {"app": "z"}}})
+    fixture.run(5)
+    assert (owner_of(fixture, "plain"), owner_of(fixture, "owned")) == ("", "Job")
+    fixture.delete(f"{PODS}/plain")
+    fixture.run(60)
+    assert fixture.names("pods") == ["owned"]

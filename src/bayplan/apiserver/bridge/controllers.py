@@ -118,7 +118,7 @@ def make_controllers(
         DaemonSet: DaemonSetController(tools, restored),
     }
     workloads = [own.get(each.kind, each) for each in workload_controllers(tools)]
-    _set_claims(workloads, pod_ownership, replica_set_ownership)
+    _set_ownerships(workloads, pod_ownership, replica_set_ownership)
     manager = ControllerManager(
         store,
         workloads,
@@ -153,9 +153,9 @@ def make_controllers(
     return ControllerSet(manager, of_documents)
 
 
-def _set_claims(controllers: list[Controller], *ownerships: Ownership) -> None:
+def _set_ownerships(controllers: list[Controller], *ownerships: Ownership) -> None:
     """Let workloads adopt and release objects before each reconcile."""
     for controller in controllers:
         for ownership in ownerships:
             if controller.kind in ownership.owner_kinds:
-                controller.claims = ownership
+                controller.ownership = ownership
