@@ -339,3 +339,17 @@ def test_an_ordered_set_with_400_pods_becomes_ready_and_recovers() -> None:
     fixture.settle()
     assert stored(fixture).status.ready_replicas == 400
     fixture.store.check_invariants()
+
+
+@pytest.mark.parametrize("strategy", ["OnDelete", "RollingUpdate"])
+def test_an_adopted_pod_keeps_its_volumes_and_is_replaced_when_it_is_deleted(strategy: str) -> None:
+    fixture = ClusterFixture(nodes=1)
+    applied(fixture, replicas=2)
+    fixture.delete(StatefulSet, "default/db", propagation=Propagation.ORPHAN)
+    fixture.settle()
+    applied(fixture, replicas=2, volumeClaimTemplates=CLAIMS, updateStrategy={"type": strategy})
+    fixture.run_until(100)
+    assert [(len(each.metadata.owner_references), each.spec.volumes) for each in fixture.pods()] == [(1, ()), (1, ())]
+    fixture.delete(Pod, "default/db-0")
+    fixture.run_until(200)
+    assert [len(each.spec.volumes) for each in fixture.pods()] == [1, 0]

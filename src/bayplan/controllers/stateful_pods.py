@@ -15,6 +15,7 @@ from bayplan.controllers.revisions import REVISION_LABEL
 from bayplan.controllers.writer import WARNING, AwaitsAnswers, WriteRejected
 from bayplan.objects.meta import ObjectMeta, OwnerReference
 from bayplan.objects.pod import Pod, PodSpec, Volume
+from bayplan.objects.selectors import join_errors
 from bayplan.objects.storage import PersistentVolumeClaim
 from bayplan.objects.volumes import PersistentVolumeClaimVolumeSource
 from bayplan.objects.workloads import StatefulSet
@@ -60,7 +61,6 @@ class StatefulPods:
         name = f"{item.metadata.name}-{ordinal}"
         if any(claim.metadata.deletion_timestamp is not None for claim in self._claims(item, name)):
             return None
-        self.create_missing_claims(item, name, now_ns)
         labels = {
             **prepared.labels,
             REVISION_LABEL: revision_name,
@@ -69,13 +69,16 @@ class StatefulPods:
         }
         spec = with_identity(prepared.spec, item, name)
         record, set_name = self._controller.record, item.metadata.name
+        is_taken = False
         try:
+            self.create_missing_claims(item, name, now_ns)
+            is_taken = f"{item.metadata.namespace}/{name}" in self._store.pods
             pod = self._controller.pods.create(prepared, now_ns, name=name, spec=spec, labels=labels)
         except AwaitsAnswers:
             raise
         except WriteRejected as refusal:
             # Upstream is silent about a pod of the same name that does not belong to the set.
-            if f"{item.metadata.namespace}/{name}" not in self._store.pods:
+            if not is_taken:
                 text = f"Create Pod {name} in StatefulSet {set_name} failed error: {refusal.message}"
                 record(item, "FailedCreate", text, type_=WARNING)
             raise
@@ -87,7 +90,7 @@ class StatefulPods:
         """Set the labels and claims that a pod gets when it is created; adopted pods lack them.
 
         Raises:
-            WriteRejected: the API rejects it, for example because the volumes of a pod can't change. The set then waits
+            WriteRejected: a write is rejected, for example because the volumes of a pod can't change. The set then waits
                 until somebody deletes the pod, as in upstream.
         """
         metadata, name = pod.metadata, pod.metadata.name
@@ -96,11 +99,12 @@ class StatefulPods:
             return
         spec = pod.spec
         if not has_volumes:
-            self.create_missing_claims(item, name, now_ns)
             spec = replace(spec, volumes=with_identity(spec, item, name).volumes)
         labels = {**metadata.labels, POD_NAME_LABEL: name, POD_INDEX_LABEL: str(ordinal)}
         record, set_name = self._controller.record, item.metadata.name
         try:
+            if not has_volumes:
+                self.create_missing_claims(item, name, now_ns)
             self._writer.update(replace(pod, metadata=replace(metadata, labels=labels), spec=spec))
         except AwaitsAnswers:
             raise
@@ -111,8 +115,13 @@ class StatefulPods:
         record(item, "SuccessfulUpdate", f"Update Pod {name} in StatefulSet {set_name} successful")
 
     def create_missing_claims(self, item: StatefulSet, pod_name: str, now_ns: int) -> None:
-        """Create the claims of a pod that do not exist yet."""
-        namespace = item.metadata.namespace
+        """Create the claims of a pod that do not exist yet.
+
+        Raises:
+            WriteRejected: claims are rejected; all others are created.
+        """
+        namespace, set_name = item.metadata.namespace, item.metadata.name
+        problems: list[str] = []
         for template in item.spec.volume_claim_templates:
             name = claim_name(template, pod_name)
             if self._store.get(PersistentVolumeClaim, f"{namespace}/{name}") is not None:
@@ -126,9 +135,21 @@ class StatefulPods:
                 annotations=template.metadata.annotations,
             )
             status = replace(template.status, phase=template.status.phase or "Pending")
-            self._writer.create(PersistentVolumeClaim(metadata=metadata, spec=template.spec, status=status), now_ns)
-            text = f"Create Claim {name} Pod {pod_name} in StatefulSet {item.metadata.name} success"
+            try:
+                self._writer.create(PersistentVolumeClaim(metadata=metadata, spec=template.spec, status=status), now_ns)
+            except AwaitsAnswers:
+                raise
+            except WriteRejected as refusal:
+                problems.append(f"failed to create PVC {name}: {refusal.message}")
+                text = (
+                    f"Create Claim {name} for Pod {pod_name} in StatefulSet {set_name} failed error: {refusal.message}"
+                )
+                self._controller.record(item, "FailedCreate", text, type_=WARNING)
+                continue
+            text = f"Create Claim {name} Pod {pod_name} in StatefulSet {set_name} success"
             self._controller.record(item, "SuccessfulCreate", text)
+        if problems:
+            raise WriteRejected(f"Claims of Pod {namespace}/{pod_name}", join_errors(problems))
 
     def own_claims(self, item: StatefulSet, pod: Pod, *, condemned: bool) -> None:
         """Set the owner of a pod's claims to the set or the pod, by the set's retention policy.

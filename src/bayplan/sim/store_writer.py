@@ -15,7 +15,7 @@ from bayplan.base.go_text.times import format_time
 from bayplan.cluster.kubelet import VirtualKubelet
 from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.store import ObjectStore, object_key
-from bayplan.controllers.writer import FOREGROUND_FINALIZER, NORMAL, ORPHAN_FINALIZER, Propagation
+from bayplan.controllers.writer import FOREGROUND_FINALIZER, NORMAL, ORPHAN_FINALIZER, Propagation, WriteRejected
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 
@@ -44,7 +44,17 @@ class StoreWriter:
         return self._store.add(new, now_ns)
 
     def update(self, new: T) -> T:
-        """Replace an object; see `ObjectStore.update`."""
+        """Replace an object; see `ObjectStore.update`.
+
+        Raises:
+            WriteRejected: the volumes of a pod change.
+        """
+        if isinstance(new, Pod):
+            stored = self._store.pods.get(new.key)
+            if stored is not None and stored.spec.volumes != new.spec.volumes:
+                name = new.metadata.name
+                text = f'Pod "{name}" is invalid: spec: Forbidden: pod updates may not change the volumes'
+                raise WriteRejected(f"Pod {new.key}", text)
         return self._store.update(new)
 
     def delete(

@@ -7,6 +7,7 @@ from typing import cast
 import pytest
 
 from tests.apiserver.bridge.bridge_fixture import API, APPS, BridgeFixture, template, workload
+from tests.apiserver.bridge.test_refused_writes import refuse
 from tests.apiserver.client import PODS, Document
 
 CLAIMS = f"{API}/namespaces/default/persistentvolumeclaims"
@@ -123,3 +124,32 @@ def test_a_stateful_set_waits_for_an_adopted_pod_that_lacks_its_claim() -> None:
     fixture.run(60)
     assert fixture.names("pods") == ["db-0", "db-1"]
     assert fixture.bridge.failures() == {}
+
+
+@pytest.mark.parametrize(
+    ("pods", "want"),
+    [
+        pytest.param([], "FailedCreate: Create", id="of a new pod"),
+        pytest.param(["db-0"], "FailedUpdate: Update", id="of an adopted pod"),
+    ],
+)
+def test_refused_claims_are_reported(pods: list[str], want: str) -> None:
+    fixture = BridgeFixture(nodes=1)
+    for name in pods:
+        fixture.post(PODS, template(name=name))
+    fixture.run(5)
+    refuse(fixture, "CREATE", "object.metadata.name != 'data-db-0'", "persistentvolumeclaims")
+    spec: Document = {"replicas": 1, "serviceName": "db", "volumeClaimTemplates": [claim("data"), claim("logs")]}
+    fixture.post(f"{APPS}/statefulsets", workload("StatefulSet", "db", spec))
+    fixture.run(5)
+    reported = sorted(set(fixture.reported("StatefulSet")))
+    starts = (
+        "FailedCreate: Create Claim data-db-0 for Pod db-0 in StatefulSet db failed error: ",
+        f"{want} Pod db-0 in StatefulSet db failed error: failed to create PVC data-db-0: ",
+        "SuccessfulCreate: Create Claim logs-db-0 Pod db-0 in StatefulSet db success",
+    )
+    assert len(reported) == len(starts)
+    assert all(text.startswith(start) for text, start in zip(reported, starts, strict=True))
+    assert fixture.names("persistentvolumeclaims") == ["logs-db-0"]
+    assert fixture.names("pods") == pods
+    assert list(fixture.bridge.failures()) == ["StatefulSet default/db"]
