@@ -1,8 +1,8 @@
 """Ownership by selector: workloads adopt orphans that match, and release objects that no longer match.
 
-In the virtual cluster the owner reference alone decides ownership. On a server, people change labels: a pod that is
-taken out of its ReplicaSet for debugging keeps running on its own, and a Deployment that is recreated adopts the
-orphans of the old Deployment.
+In a simulation the owner reference alone decides ownership, except that a StatefulSet adopts orphans with the names of
+its pods. On a server, people change labels: a pod that is taken out of its ReplicaSet for debugging keeps running on its
+own, and a Deployment that is recreated adopts the orphans of the old Deployment.
 
 A workload must not replace an object that it is about to adopt. So all pending changes of its ownership are handled before
 each of its reconciles (`Ownership.claim`), as upstream claims objects at the start of each reconcile.
@@ -90,7 +90,7 @@ def _compiled(selector: LabelSelector | dict[str, str]) -> Selector:
         return NOTHING
 
 
-def _is_orphan(item: KubernetesObject) -> bool:
+def is_orphan(item: KubernetesObject) -> bool:
     """Return whether an object may be adopted: it has no controller, is not being deleted, and is no copy."""
     return item.metadata.deletion_timestamp is None and item.metadata.controller() is None and not is_copy(item)
 
@@ -221,7 +221,7 @@ class Ownership(Controller):
         if self._met[kind].is_new(owner) and _may_claim(owner):
             for orphan in list(self._orphans.get(owner.metadata.namespace, ())):
                 item = self.store.get(self.kind, orphan)
-                if item is not None and _is_orphan(item) and self._adopts(owner, item):
+                if item is not None and is_orphan(item) and self._adopts(owner, item):
                     with rejected:
                         written = True
                         self._adopt(owner, item)
@@ -249,7 +249,7 @@ class Ownership(Controller):
     def _flush(self, key: str) -> bool:
         """Adopt or release a pending object; return whether it was written."""
         item = self.store.get(self.kind, key)
-        written = item is not None and (self._find_owner(item) if _is_orphan(item) else self._release(item))
+        written = item is not None and (self._find_owner(item) if is_orphan(item) else self._release(item))
         namespace = key.partition("/")[0]
         pending = self._pending.get(namespace, {})
         pending.pop(key, None)

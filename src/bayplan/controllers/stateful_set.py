@@ -26,6 +26,7 @@ from bayplan.base.go_text.times import parse_time_ns
 from bayplan.cluster.naming import revision_name
 from bayplan.cluster.owned_pods import OwnedPods, condition_time, is_finished, is_ready
 from bayplan.cluster.store import ChangeEvent
+from bayplan.controllers.adoption import is_orphan
 from bayplan.controllers.availability import count_available, is_available
 from bayplan.controllers.controller import Controller, ControllerTools, ReconcileResult, RejectedWrites
 from bayplan.controllers.pod_factory import PreparedTemplate, controller_reference
@@ -205,7 +206,8 @@ class _Run:
 
     def step(self) -> None:
         """Create missing pods, then remove surplus pods, then update pods; an ordered set stops at the first wait."""
-        if self._adopt() or self._fill() or self._shrink():
+        self._adopt()
+        if self._fill() or self._shrink():
             return
         if self._item.spec.update_strategy.type != "OnDelete":
             self._roll()
@@ -236,19 +238,14 @@ class _Run:
 
     # --- creating -----------------------------------------------------------------------------------------------------
 
-    def _adopt(self) -> bool:
-        """Adopt the orphans of a new or changed set; return whether to stop, because an adoption was rejected."""
-        state, item = self._state, self._item
-        asked = (item.spec, self._update)
+    def _adopt(self) -> None:
+        """Adopt the orphans of a new or changed set, see `_pod`."""
+        state, asked = self._state, (self._item.spec, self._update)
         if state.seen != asked:
             for ordinal in range(self._start, self._end):
-                with self.rejected:
-                    self._pod(ordinal)
-            if self.rejected.problem is not None:
-                return True
+                self._pod(ordinal)
             state.healthy_below = self._start
             state.seen = asked
-        return False
 
     def _fill(self) -> bool:
         """Create missing pods and delete finished pods, from the lowest ordinal; return whether to stop after this step."""
@@ -355,8 +352,8 @@ class _Run:
     def _pod(self, ordinal: int) -> Pod | None:
         """Return the pod with an ordinal if it belongs to the set, or None.
 
-        Adopt a pod with that name if it has no controller and its labels match: names are unique, so a recreated set
-        must adopt the orphans of the old set.
+        In a simulation, which has no `ownership`, adopt an orphan with that name if its labels match: names are unique,
+        so a recreated set must adopt the orphans of the old set.
         """
         pod = self._controller.store.pods.get(f"{self._pod_prefix}{ordinal}")
         if pod is None:
@@ -365,7 +362,7 @@ class _Run:
         controller = metadata.controller()
         if controller is not None:
             return pod if controller.uid == self._uid else None
-        if metadata.deletion_timestamp is not None or not self._selects(metadata.labels):
+        if self._controller.ownership is not None or not is_orphan(pod) or not self._selects(metadata.labels):
             return None
         owners = (*metadata.owner_references, controller_reference(self._item))
         return self._controller.writer.update(replace(pod, metadata=replace(metadata, owner_references=owners)))

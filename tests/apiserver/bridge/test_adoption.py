@@ -98,6 +98,16 @@ def test_a_replica_set_adopts_no_copy_of_a_pod() -> None:
     assert fixture.bridge.store.pods["default/copy"].metadata.owner_references == ()
 
 
+def test_a_stateful_set_adopts_no_copy_of_a_pod() -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(PODS, template(name="web-0", annotations={SOURCE_UID: "1"}))
+    fixture.post(f"{APPS}/statefulsets", workload("StatefulSet", "web", {"replicas": 1, "serviceName": "web"}))
+    fixture.run(5)
+    metadata = fixture.bridge.store.pods["default/web-0"].metadata
+    assert (metadata.owner_references, metadata.labels) == ((), {"app": "x"})
+    assert list(fixture.bridge.failures()) == ["StatefulSet default/web"]
+
+
 def replication_controller(replicas: int) -> Document:
     spec = {"replicas": replicas, "selector": {"app": "x"}, "template": template()}
     return {"metadata": {"name": "web"}, "spec": spec}
