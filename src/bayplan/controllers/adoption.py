@@ -13,7 +13,7 @@ Source: pkg/controller/controller_ref_manager.go v1.36.3.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Generic, TypeAlias, TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -29,7 +29,12 @@ from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import NOTHING, Selector, SelectorError, compile_label_selector
 from bayplan.objects.workloads import DaemonSet, Deployment, Job, ReplicaSet, ReplicationController, StatefulSet
 
+K = TypeVar("K")
 Owner: TypeAlias = Deployment | ReplicaSet | ReplicationController | StatefulSet | DaemonSet | Job
+OwnerKey: TypeAlias = tuple[type[Owner], str]
+Label: TypeAlias = tuple[str, str, str]
+"""Namespace, key and value of a label; an empty key and value stand for any label."""
+Labels: TypeAlias = tuple[Label, ...]
 
 
 class SeenObjects:
@@ -60,7 +65,7 @@ class SeenObjects:
 _MAX_SELECTORS = 10_000
 
 
-class _Selectors:
+class Selectors:
     """Cache of compiled selectors, by the identity of the `LabelSelector` or of the map of a ReplicationController."""
 
     def __init__(self) -> None:
@@ -90,6 +95,117 @@ def _compiled(selector: LabelSelector | dict[str, str]) -> Selector:
         return NOTHING
 
 
+def _labels_of(item: KubernetesObject) -> Labels:
+    """Return the labels under which an index contains an object: its own labels, and an empty label for all objects."""
+    namespace = item.metadata.namespace
+    return (*((namespace, key, value) for key, value in item.metadata.labels.items()), (namespace, "", ""))
+
+
+def _selected_labels(owner: Owner) -> Labels:
+    """Return the labels that an owner selects, any label if its selector has only expressions, or none if it is empty."""
+    namespace, selector = owner.metadata.namespace, owner.spec.selector
+    if not selector:
+        return ()
+    labels = selector if isinstance(selector, dict) else selector.match_labels
+    if labels:
+        return tuple((namespace, key, value) for key, value in labels.items())
+    return ((namespace, "", ""),) if isinstance(selector, LabelSelector) and selector.match_expressions else ()
+
+
+class _LabelIndex(Generic[K]):
+    """Keys by label, so that an owner or orphan costs no time when others of other labels change."""
+
+    def __init__(self) -> None:
+        self._keys: dict[Label, dict[K, None]] = {}
+
+    def __contains__(self, label: Label) -> bool:
+        return label in self._keys
+
+    def add(self, label: Label, key: K) -> None:
+        """Add a key with a label."""
+        self._keys.setdefault(label, {})[key] = None
+
+    def remove(self, label: Label, key: K) -> None:
+        """Remove a key with a label."""
+        keys = self._keys.get(label, {})
+        keys.pop(key, None)
+        if not keys:
+            self._keys.pop(label, None)
+
+    def find(self, label: Label) -> list[K]:
+        """Return the keys with a label."""
+        return list(self._keys.get(label, ()))
+
+    def rarest(self, labels: Labels) -> Label:
+        """Return the label that the fewest keys have."""
+        return min(labels, key=lambda label: len(self._keys.get(label, ())))
+
+
+class _Orphans:
+    """The objects without a controller, in groups with equal labels. The index contains each group once for each label."""
+
+    def __init__(self) -> None:
+        self._groups: dict[Labels, dict[str, None]] = {}
+        self._index = _LabelIndex[Labels]()
+
+    def add(self, item: KubernetesObject) -> None:
+        """Add an object."""
+        labels = _labels_of(item)
+        group = self._groups.get(labels)
+        if group is None:
+            group = self._groups[labels] = {}
+            for label in labels:
+                self._index.add(label, labels)
+        group[item.key] = None
+
+    def remove(self, item: KubernetesObject) -> None:
+        """Remove an object, which has the same labels as when it was added."""
+        labels = _labels_of(item)
+        group = self._groups.get(labels)
+        if group is not None:
+            group.pop(item.key, None)
+            if not group:
+                del self._groups[labels]
+                for label in labels:
+                    self._index.remove(label, labels)
+
+    def find(self, owner: Owner) -> list[str]:
+        """Return the keys of the objects that an owner may select, and few others."""
+        wanted = _selected_labels(owner)
+        groups = self._index.find(self._index.rarest(wanted)) if wanted else []
+        return [key for labels in groups for key in self._groups[labels]]
+
+
+class _Owners:
+    """The owners, each by the rarest label that it selects."""
+
+    def __init__(self) -> None:
+        self._labels: dict[OwnerKey, Label] = {}
+        self._index = _LabelIndex[OwnerKey]()
+
+    def put(self, key: OwnerKey, owner: Owner) -> None:
+        """Add an owner, or note its changed selector."""
+        self.remove(key)
+        wanted = _selected_labels(owner)
+        if wanted:
+            label = self._labels[key] = self._index.rarest(wanted)
+            self._index.add(label, key)
+
+    def remove(self, key: OwnerKey) -> None:
+        """Remove an owner."""
+        label = self._labels.pop(key, None)
+        if label is not None:
+            self._index.remove(label, key)
+
+    def may_select(self, item: KubernetesObject) -> bool:
+        """Return whether `find` returns any owner."""
+        return any(label in self._index for label in _labels_of(item))
+
+    def find(self, item: KubernetesObject) -> list[OwnerKey]:
+        """Return the owners that may select an object, and few others."""
+        return [key for label in _labels_of(item) for key in self._index.find(label)]
+
+
 def is_orphan(item: KubernetesObject) -> bool:
     """Return whether an object may be adopted: it has no controller, is not being deleted, and is no copy."""
     return item.metadata.deletion_timestamp is None and item.metadata.controller() is None and not is_copy(item)
@@ -103,13 +219,6 @@ def _may_claim(owner: Owner) -> bool:
     if isinstance(owner, Job) and (finish_condition(owner) is not None or not is_managed(owner)):
         return False
     return owner.metadata.deletion_timestamp is None and not is_copy(owner)
-
-
-def _changes_selector(event: ChangeEvent) -> bool:
-    old, new = event.old, event.new
-    if not isinstance(old, ReplicationController) or not isinstance(new, ReplicationController):
-        return False
-    return old.spec.selector != new.spec.selector
 
 
 def _ignores(owner: Owner, item: KubernetesObject) -> bool:
@@ -137,16 +246,12 @@ class Ownership(Controller):
     def __init__(self, tools: ControllerTools) -> None:
         super().__init__(tools)
         self._kinds: dict[str, type[Owner]] = {kind.__name__: kind for kind in self.owner_kinds}
-        self._selectors = _Selectors()
+        self._selectors = Selectors()
         self._met: dict[Kind, SeenObjects] = {kind: SeenObjects() for kind in self.owner_kinds}
         # The keys of the objects to reconcile, by namespace.
         self._pending: dict[str, dict[str, None]] = {}
-        # The keys of the objects without a controller, and kind and key of the owners, by namespace.
-        self._orphans: dict[str, dict[str, None]] = {}
-        self._owners: dict[str, dict[tuple[type[Owner], str], None]] = {}
-        # Labels that no owner of the namespace selects, and `_changes` of the namespace when that was determined.
-        self._unclaimed: dict[tuple[str, int], tuple[dict[str, str], int]] = {}
-        self._changes: dict[str, int] = {}
+        self._orphans = _Orphans()
+        self._owners = _Owners()
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
         """Return the key of an object whose labels or owners changed, or of a new object without a controller."""
@@ -154,43 +259,35 @@ class Ownership(Controller):
             self._note_owner(self._kinds[event.kind.__name__], event)
             return ()
         item, old = event.new, event.old
+        if old is not None and item is not None:
+            before, now = old.metadata, item.metadata
+            if before.labels == now.labels and before.owner_references == now.owner_references:
+                return ()
+        if old is not None and old.metadata.controller() is None:
+            self._orphans.remove(old)
         if item is None:
-            self._orphans.get(event.object.metadata.namespace, {}).pop(event.object.key, None)
             return ()
-        before, now = (old.metadata if old is not None else None), item.metadata
-        if before is not None and before.labels == now.labels and before.owner_references == now.owner_references:
+        if item.metadata.controller() is None:
+            self._orphans.add(item)
+            if not self._owners.may_select(item):
+                return ()
+        elif old is None:
             return ()
-        if now.controller() is None:
-            self._orphans.setdefault(now.namespace, {})[item.key] = None
-            known = self._unclaimed.get((now.namespace, id(now.labels)))
-            if known is not None and known[0] is now.labels and known[1] == self._changes.get(now.namespace, 0):
-                return ()
-            if now.namespace not in self._owners:
-                return ()
-        else:
-            self._orphans.get(now.namespace, {}).pop(item.key, None)
-            if before is None:
-                return ()
-        self._pending.setdefault(now.namespace, {})[item.key] = None
+        self._pending.setdefault(item.metadata.namespace, {})[item.key] = None
         return (item.key,)
 
     def _note_owner(self, kind: type[Owner], event: ChangeEvent) -> None:
-        metadata, key = event.object.metadata, event.object.key
-        keys = self._owners.setdefault(metadata.namespace, {})
-        if _changes_selector(event):
-            # No other kind may change its selector. It then adopts and releases as if it were new.
+        key, old, new = event.object.key, cast("Owner | None", event.old), cast("Owner | None", event.new)
+        if new is None:
+            self._owners.remove((kind, key))
+        elif old is None:
+            self._owners.put((kind, key), new)
+        elif old.spec.selector != new.spec.selector:
+            # Only a ReplicationController may change its selector. It then adopts and releases as if it were new.
+            self._owners.put((kind, key), new)
             self._met[kind].forget(key)
-            owned = (pod.key for pod in self.store.owned_pods(metadata.uid))
-            self._pending.setdefault(metadata.namespace, {}).update(dict.fromkeys(owned))
-            self._changes[metadata.namespace] = self._changes.get(metadata.namespace, 0) + 1
-        if event.new is None or event.old is None:
-            self._changes[metadata.namespace] = self._changes.get(metadata.namespace, 0) + 1
-        if event.new is not None:
-            keys[kind, key] = None
-        else:
-            keys.pop((kind, key), None)
-        if not keys:
-            del self._owners[metadata.namespace]
+            owned = (pod.key for pod in self.store.owned_pods(new.metadata.uid))
+            self._pending.setdefault(new.metadata.namespace, {}).update(dict.fromkeys(owned))
 
     def claim(self, kind: Kind, key: str, now_ns: int) -> bool:
         """Handle the pending changes of the objects that an owner selects or controls; return whether any was written.
@@ -219,7 +316,7 @@ class Ownership(Controller):
                 with rejected:
                     written = self._flush(pending) or written
         if self._met[kind].is_new(owner) and _may_claim(owner):
-            for orphan in list(self._orphans.get(owner.metadata.namespace, ())):
+            for orphan in self._orphans.find(owner):
                 item = self.store.get(self.kind, orphan)
                 if item is not None and is_orphan(item) and self._adopts(owner, item):
                     with rejected:
@@ -285,21 +382,11 @@ class Ownership(Controller):
 
     def _find_owner(self, item: KubernetesObject) -> bool:
         """Let an owner that selects an object adopt it; return whether there is one."""
-        metadata = item.metadata
-        is_selected = False
-        for kind, name in list(self._owners.get(metadata.namespace, ())):
-            owner = self.store.get(kind, name)
-            if owner is None or not self._selectors.match(owner, item):
-                continue
-            is_selected = True
-            if _may_claim(owner) and self._adopts(owner, item):
+        for kind, key in self._owners.find(item):
+            owner = self.store.get(kind, key)
+            if owner is not None and _may_claim(owner) and self._adopts(owner, item):
                 self._adopt(owner, item)
                 return True
-        if not is_selected:
-            if len(self._unclaimed) >= _MAX_SELECTORS:
-                self._unclaimed.clear()
-            changes = self._changes.get(metadata.namespace, 0)
-            self._unclaimed[(metadata.namespace, id(metadata.labels))] = (metadata.labels, changes)
         return False
 
 

@@ -13,7 +13,7 @@ from bayplan.cluster.source_copies import SOURCE_UID
 from bayplan.controllers import adoption, daemon_set_state, stateful_set
 from bayplan.controllers.adoption import SeenObjects
 from bayplan.controllers.revisions import RevisionHistory
-from bayplan.objects.meta import ObjectMeta
+from bayplan.objects.meta import KubernetesObject, ObjectMeta
 from bayplan.objects.workloads import ReplicaSet
 from tests.apiserver.bridge.bridge_fixture import API, APPS, BATCH, BridgeFixture, job, template, workload
 from tests.apiserver.client import Document
@@ -241,3 +241,54 @@ def test_a_job_of_another_controller_neither_adopts_nor_releases_pods() -> None:
     fixture.delete(f"{PODS}/plain")
     fixture.run(60)
     assert fixture.names("pods") == ["owned"]
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        pytest.param({"matchLabels": {"app": "x", "tier": "front"}}, id="by labels"),
+        pytest.param(
+            {"matchExpressions": [{"key": "tier", "operator": "In", "values": ["front"]}]}, id="by expressions"
+        ),
+        pytest.param(
+            {
+                "matchLabels": {"app": "x"},
+                "matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["back"]}],
+            },
+            id="by both",
+        ),
+    ],
+)
+def test_a_workload_adopts_pods_that_are_older_newer_or_get_its_labels_later(selector: Document) -> None:
+    fixture = BridgeFixture(nodes=1)
+    labels = {"app": "x", "tier": "front"}
+    fixture.post(PODS, template(name="older", labels=labels))
+    fixture.post(PODS, template(name="later", labels={"app": "x", "tier": "back"}))
+    document = workload("ReplicaSet", "web", {"selector": selector, "replicas": 3}, labels=labels)
+    fixture.post(f"{APPS}/replicasets", document)
+    fixture.post(PODS, template(name="newer", labels=labels))
+    fixture.run(schedule=False)
+    assert [owner_of(fixture, name) for name in ("older", "later", "newer")] == ["ReplicaSet", "", "ReplicaSet"]
+    fixture.patch(f"{PODS}/later", {"metadata": {"labels": {"tier": "front"}}})
+    fixture.run(schedule=False)
+    assert owner_of(fixture, "later") == "ReplicaSet"
+
+
+def test_jobs_and_pods_without_common_labels_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[object] = []
+    match = adoption.Selectors.match
+
+    def recording_match(selectors: adoption.Selectors, owner: adoption.Owner, item: KubernetesObject) -> bool:
+        compared.append((owner, item))
+        return match(selectors, owner, item)
+
+    monkeypatch.setattr(adoption.Selectors, "match", recording_match)
+    fixture = BridgeFixture(nodes=1)
+    for number in range(3):
+        fixture.post(PODS, template(name=f"pod-{number}"))
+        fixture.post(f"{BATCH}/jobs", job(f"job-{number}", spec={"suspend": True}))
+        fixture.run(schedule=False)
+    assert compared == []
+    fixture.post(f"{APPS}/daemonsets", workload("DaemonSet", "web"))
+    fixture.run(schedule=False)
+    assert compared != []
