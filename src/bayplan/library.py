@@ -74,7 +74,7 @@ from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.workloads import Job, ReplicaSet
 from bayplan.plugins.registry import in_tree_registry
-from bayplan.sim.result import PodFate, PodTimeline
+from bayplan.sim.result import PodTimeline
 from bayplan.state.cluster_state import ClusterState
 
 if TYPE_CHECKING:
@@ -417,7 +417,7 @@ class Cluster:
         if found:
             return list(found.values())
         first = lives[0]
-        got = f"{first.key}, which {_state_text(first)}"
+        got = f"{first.key}, which {first.state_text}"
         if len(lives) > 1:
             got = f"{target}, none of whose {len(lives):,} pods is pending"
         raise InputError("unblock", got=got, wanted="a pending pod", hint=f"bayplan explain {target}")
@@ -457,16 +457,6 @@ class Cluster:
         for key in self.pending:
             other.add(self.scheduler.pods[key])
         return other
-
-
-def _state_text(pod: PodTimeline) -> str:
-    """Return why a pod is not pending: ``is on node-1``, ``has succeeded``."""
-    if pod.fate in (PodFate.SUCCEEDED, PodFate.FAILED):
-        return f"has {pod.fate}"
-    is_terminating = pod.pod is not None and pod.pod.metadata.deletion_timestamp is not None
-    if not (is_terminating or pod.fate is PodFate.DELETED):
-        return f"is on {pod.node}" if pod.node else "is not pending"
-    return f"is on {pod.node} and is being deleted" if pod.node else "is being deleted"
 
 
 def _setup_of(

@@ -122,8 +122,10 @@ class PodGarbageCollector(Controller):
 
 
 def is_stranded(pod: Pod) -> bool:
-    """Return whether a pod in deletion was never bound to a node, and has not ended."""
-    return pod.metadata.deletion_timestamp is not None and not pod.spec.node_name and not is_finished(pod)
+    """Return whether a pod that was never bound to a node stays in deletion only because of finalizers, and has not ended."""
+    metadata = pod.metadata
+    is_kept = metadata.deletion_timestamp is not None and bool(metadata.finalizers)
+    return is_kept and not pod.spec.node_name and not is_finished(pod)
 
 
 def _is_removed(pod: Pod) -> bool:

@@ -93,6 +93,16 @@ class PodTimeline(msgspec.Struct, kw_only=True, gc=False):
             return None
         return self.bound_ns - self.arrived_ns
 
+    @property
+    def state_text(self) -> str:
+        """Return why the pod is not pending: ``is on node-1``, ``has succeeded``."""
+        if self.fate in (PodFate.SUCCEEDED, PodFate.FAILED):
+            return f"has {self.fate}"
+        is_terminating = self.pod is not None and self.pod.metadata.deletion_timestamp is not None
+        if not (is_terminating or self.fate is PodFate.DELETED):
+            return f"is on {self.node}" if self.node else "is not pending"
+        return f"is on {self.node} and is being deleted" if self.node else "is being deleted"
+
 
 class ResourceUsage(msgspec.Struct, frozen=True, kw_only=True):
     """The usage of one resource over the whole run, in the cluster or in one zone.
