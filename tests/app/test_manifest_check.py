@@ -105,6 +105,16 @@ def test_check_applies_admission_policies_of_the_cluster(tmp_path: Path) -> None
     assert "needs a team" in checked.refused
 
 
+def test_a_default_priority_class_of_the_cluster_itself_is_accepted(tmp_path: Path) -> None:
+    default = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 7, "globalDefault": True}
+    for name in ("usual", "other"):
+        (tmp_path / f"{name}.json").write_text(json.dumps({**default, "metadata": {"name": name}}))
+    cluster = [str(tmp_path / "usual.json")]
+    assert [each.refused for each in check_manifests(cluster, cluster)] == [""]
+    (checked,) = check_manifests([str(tmp_path / "other.json")], cluster)
+    assert "usual is already marked as default" in checked.refused
+
+
 def test_the_check_command_prints_a_report_and_sets_the_exit_code(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

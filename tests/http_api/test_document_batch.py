@@ -101,6 +101,17 @@ def test_a_batch_refusal_has_the_message_of_a_single_request() -> None:
     run(test)
 
 
+def test_a_default_priority_class_that_exists_is_reported_as_existing() -> None:
+    default = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "usual"}}
+
+    async def test(fixture: ServerFixture) -> None:
+        document = {**default, "value": 7, "globalDefault": True}
+        items = (await fixture.send("POST", "/objects", lines(document, document)))["items"]
+        assert [each["outcome"] for each in items] == ["created", "exists"]
+
+    run(test)
+
+
 def test_a_repeated_batch_reports_existing_objects_with_their_uid() -> None:
     async def test(fixture: ServerFixture) -> None:
         first = (await fixture.send("POST", "/objects", lines(running("a"))))["items"][0]

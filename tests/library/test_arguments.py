@@ -230,3 +230,8 @@ def test_levels_and_seeds_may_have_other_types() -> None:
     (decision,) = cluster.schedule(make_pod("web").obj())
     assert decision.record.node == "n"
     assert cluster.seed == 3
+
+
+def test_arrays_are_no_seeds() -> None:
+    with pytest.raises(InputError, match="seed"):
+        Cluster(seed=np.array([1, 2]))  # type: ignore[arg-type]

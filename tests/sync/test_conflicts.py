@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from bayplan.base.plain_data import part
+from bayplan.base.plain_data import Document, part
 from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
 from bayplan.sync.sync_write import SyncWrite, Verb
 from bayplan.sync.writing import execute_write
@@ -211,3 +211,31 @@ def test_a_write_is_repeated_after_an_outage_of_the_target(status: int) -> None:
     assert methods[:9] == ["POST"] * 5 + ["GET"] * 3 + ["POST"]
     assert fixture.follower.problems == {}
     assert fixture.here.get("nodes", "n2") is not None
+
+
+def test_a_write_is_given_up_if_reads_of_its_object_meet_internal_errors() -> None:
+    fixture = started()
+    fixture.put("nodes", node("n2"))
+    fixture.tell()
+    (write,) = fixture.follower.next_writes(1)
+    assert met_conflicts(fixture, write, lambda each: ApiResponse(503 if each.method == "POST" else 500))
+    assert len(fixture.follower.problems) == 1
+
+
+def test_a_default_priority_class_that_exists_is_found() -> None:
+    fixture = started()
+    default: Document = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "usual"}}
+    default |= {"value": 7, "globalDefault": True}
+    fixture.put("priorityclasses", default)
+    fixture.tell()
+    (write,) = fixture.follower.next_writes(1)
+    fixture.here.ask("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", default)
+    responses: list[tuple[str, int]] = []
+
+    def answer(request: ApiRequest) -> ApiResponse:
+        response = fixture.here.send(request)
+        responses.append((request.method, response.status))
+        return response
+
+    met_conflicts(fixture, write, answer)
+    assert (responses, fixture.follower.problems) == ([("POST", 403), ("GET", 200)], {})

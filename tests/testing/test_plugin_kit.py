@@ -487,8 +487,9 @@ def test_the_scheduler_of_a_check_passes_the_arguments_to_the_plugin() -> None:
         def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
             return [(ClusterEvent(EventResource.POD, ActionType.ALL), None)]
 
-    check_plugin(Configured, arguments={"limit": 3}, clusters=1)
-    assert [arguments for arguments in seen if arguments != {"limit": 3}] == []
+    for given in ({"limit": 3}, (3,)):
+        check_plugin(Configured, arguments=given, clusters=1)
+        assert seen[-2:] == [given, given]
 
 
 def test_attributes_of_earlier_versions_are_refused() -> None:

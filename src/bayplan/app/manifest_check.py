@@ -131,9 +131,13 @@ class _Checker:
         base = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
         path = f"{base}/namespaces/{namespace}/{resource.name}" if namespace else f"{base}/{resource.name}"
         query = {"fieldManager": _MANAGER, "fieldValidation": "Strict"} | ({"dryRun": "All"} if dry_run else {})
-        return await self._send(Request("POST", path, query, {"content-type": "application/json"}), value, checked)
+        exists = self._api.backend.store.get(resource.table, (namespace, str(metadata.get("name")))) is not None
+        request = Request("POST", path, query, {"content-type": "application/json"})
+        return await self._send(request, value, checked, exists=exists)
 
-    async def _send(self, request: Request, value: Document, checked: CheckedObject) -> CheckedObject:
+    async def _send(
+        self, request: Request, value: Document, checked: CheckedObject, *, exists: bool = False
+    ) -> CheckedObject:
         request.body = msgspec.json.encode(value)
         answer = await self._api.handle(request)
         assert isinstance(answer, Response)
@@ -143,6 +147,8 @@ class _Checker:
             refused = str(msgspec.json.decode(answer.body).get("message") or answer.status)
             if answer.status == 409 and "already exists" in refused:
                 refused = ""  # It exists already, in the target cluster or as a built-in object.
+            elif answer.status == 403 and exists and "is already marked as default" in refused:
+                refused = ""  # It is the default priority class of the target cluster.
         return msgspec.structs.replace(checked, refused=refused, warnings=warnings)
 
 

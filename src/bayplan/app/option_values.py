@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from enum import Enum
 from functools import cache
 from operator import index
@@ -50,8 +51,11 @@ def converted(value: object, wanted: Any, *, where: str, name: str) -> Any:
         return _member(value, wanted, where)
     if wanted == Path | None and isinstance(value, str):
         return Path(value)
+    if wanted is bool and type(value).__name__ in ("bool", "bool_"):  # NumPy's, too
+        return bool(value)
     if isinstance(value, SupportsIndex) and not isinstance(value, bool):
-        value = index(value)
+        with suppress(TypeError):  # arrays with more than one element
+            value = index(value)
     try:
         return msgspec.convert(value, wanted)
     except msgspec.ValidationError:

@@ -98,7 +98,7 @@ def _compiled(selector: LabelSelector | dict[str, str]) -> Selector:
 def _labels_of(item: KubernetesObject) -> Labels:
     """Return the labels under which an index contains an object: its own labels, and an empty label for all objects."""
     namespace = item.metadata.namespace
-    return (*((namespace, key, value) for key, value in item.metadata.labels.items()), (namespace, "", ""))
+    return (*((namespace, key, value) for key, value in sorted(item.metadata.labels.items())), (namespace, "", ""))
 
 
 def _selected_labels(owner: Owner) -> Labels:

@@ -175,7 +175,8 @@ def _create(backend: Backend, value: Plain, result: Outcome, options: WriteOptio
     try:
         made = create_with_status(backend, info, value, options)
     except ApiError as problem:
-        if problem.code == HTTPStatus.CONFLICT and there is not None:
+        # A default priority class that exists is forbidden, because there is a default already.
+        if problem.code in (HTTPStatus.CONFLICT, HTTPStatus.FORBIDDEN) and there is not None:
             result.outcome, result.uid, result.resource_version = "exists", there.uid, str(there.revision)
         raise
     item = made.item

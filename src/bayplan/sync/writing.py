@@ -17,11 +17,11 @@ from bayplan.sync.follower import Follower
 from bayplan.sync.memory import MEMORY_NAMESPACE
 from bayplan.sync.sync_write import SyncWrite, Verb
 
-_CONFLICT, _NOT_FOUND = 409, 404
+_FORBIDDEN, _NOT_FOUND, _CONFLICT, _TOO_MANY = 403, 404, 409, 429
 _INTERNAL_ERROR = 500
 _UNAVAILABLE = (503, 504)
 SERVER_ERRORS = (_INTERNAL_ERROR, *_UNAVAILABLE)
-_BUSY = (429, *SERVER_ERRORS, NO_ANSWER)
+_BUSY = (_TOO_MANY, *SERVER_ERRORS, NO_ANSWER)
 MAX_ERRORS = 5
 """Server errors after which the request of an object is not retried: they may concern only this object, as those of a webhook."""
 
@@ -96,13 +96,17 @@ def _create(follower: Follower, write: SyncWrite) -> RequestSteps[bool]:
         response = yield from send_write(ref, ApiRequest("POST", kind.path(ref.namespace), _encode(write.document)))
         if response.ok:
             return (yield from finish_creation(follower, write, _decode(response.body)))
-        if response.status != _CONFLICT:
+        # Creating a default priority class that exists is forbidden, because there is a default already.
+        is_forbidden_class = response.status == _FORBIDDEN and ref.plural == "priorityclasses"
+        if response.status != _CONFLICT and not is_forbidden_class:
             break
         there = yield from send_with_retries(_read(ref), max_errors=MAX_ERRORS)
         if there.ok:
             metadata = part(_decode(there.body), "metadata")
             follower.found(write, text(metadata, "uid"), int(text(metadata, "resourceVersion") or 0))
             return False
+        if is_forbidden_class:
+            break
     return _failed(follower, write, response)
 
 
@@ -236,10 +240,10 @@ def send_write(ref: ObjectRef, request: ApiRequest) -> RequestSteps[ApiResponse]
         if response.status not in _UNAVAILABLE:
             return response
         there = yield _read(ref)
-        if there.status not in _BUSY:
+        if there.status not in (_TOO_MANY, NO_ANSWER, *_UNAVAILABLE):
             return response
         yield _FIRST_PAUSE
-        yield from send_with_retries(_read(ref))
+        yield from send_with_retries(_read(ref), max_errors=MAX_ERRORS)
 
 
 def send_with_retries(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
@@ -104,10 +104,15 @@ class Subject:
         Raises:
             PluginError: a method returned something of the wrong type. Exceptions of the plugin are raised unchanged.
         """
-        kind, sample = type(self.plugin), self.sample
+        kind: type[Plugin[Any]] = type(self.plugin)
+        sample = self.sample
         if is_in_tree(kind):
             return
-        given = [] if self._arguments is None else [{"name": kind.name, "args": self._arguments}]
+        given = []
+        if isinstance(self._arguments, Mapping):
+            given = [{"name": kind.name, "args": self._arguments}]
+        elif self._arguments is not None:
+            kind = _with_arguments(kind, self._arguments)
         configuration = {**CONFIGURATION_TYPE, "profiles": [{"pluginConfig": given}]}
         documents = (*sample.nodes, *sample.others, *sample.running)
         gates = dict(self._gates.given())
@@ -231,3 +236,12 @@ Make: TypeAlias = Callable[[SampleCluster], Subject]
 def skips(answer: PreFilterResult | Status) -> bool:
     """Return whether a result is Skip, which skips the plugin's Filter for the cycle."""
     return isinstance(answer, Status) and answer.code is Code.SKIP
+
+
+def _with_arguments(kind: type[Plugin[Any]], arguments: object) -> type[Plugin[Any]]:
+    """Return a subclass of a plugin that gets these arguments, which a configuration can't express."""
+
+    def create(self: Plugin[Any], _: object, handle: Handle) -> None:
+        kind.__init__(self, arguments, handle)
+
+    return type(kind.__name__, (kind,), {"__init__": create, "__module__": kind.__module__})
