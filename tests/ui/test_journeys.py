@@ -82,10 +82,11 @@ def test_a_search_among_fifty_thousand_pods_has_a_shareable_url(fakes: Fakes, vi
     visitor.page.get_by_role("columnheader", name="Attempts").get_by_role("button").click()
     visitor.still()
     assert visitor.place == "/ui/pods?q=trainer&sort=-attempts"
-    first = visitor.test("pod-table").locator(".grid-body a.name").first.inner_text()
     friend = visit(url)
     friend.go(visitor.place)
-    assert friend.test("pod-table").locator(".grid-body a.name").first.inner_text() == first
+    first = friend.test("pod-table").locator(".grid-body a.name").first.inner_text()
+    # On a busy machine, the table may still show the rows in their former order.
+    expect(visitor.test("pod-table").locator(".grid-body a.name").first).to_have_text(first)
     assert friend.verdict == visitor.verdict
     assert friend.test("search-pods").input_value() == "trainer"
 
