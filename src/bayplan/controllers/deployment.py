@@ -416,7 +416,7 @@ def _revision(item: ReplicaSet) -> int:
 
 
 def _with_revision(annotations: dict[str, str], older: int) -> str:
-    """Return the former revisions of a ReplicaSet with another one; the oldest are dropped if the text gets too long."""
+    """Return the former revisions of a ReplicaSet, extended by one; the oldest are dropped if the text gets too long."""
     revisions = [each for each in annotations.get(REVISION_HISTORY_ANNOTATION, "").split(",") if each]
     revisions.append(str(older))
     while len(",".join(revisions)) > _MAX_HISTORY_CHARS:

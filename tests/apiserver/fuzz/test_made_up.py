@@ -16,7 +16,7 @@ from tests.apiserver.fuzz.expected import documents_of, problem_with, seeded
 from tests.apiserver.fuzz.made_up import MadeUp, Source
 
 _LONGEST = 0.5
-"""How long a watch is read (s)."""
+"""Time for the first frame of a watch, in seconds."""
 
 
 @pytest.mark.parametrize("version", ["apis/policy/v1", "apis/scheduling.k8s.io/v1"])

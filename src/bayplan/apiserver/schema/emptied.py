@@ -18,7 +18,7 @@ class Emptied(dict[str, object]):
 
 
 def without_empties(value: object) -> object:
-    """Return a copy of a value in which structs are plain dictionaries, as they are read from JSON."""
+    """Return a copy of a value in which structs are replaced by plain dictionaries, like those read from JSON."""
     if type(value) is dict or isinstance(value, Emptied):
         return {name: without_empties(item) for name, item in value.items()}
     if type(value) is list:
