@@ -148,9 +148,9 @@ docs-cli: compiled ## write docs/cli.md from the program's own help
 scenario-schema: $(VENV)/.ready ## write docs/scenario.schema.json from the structs of scenario files
 	@$(BIN)/python -m bayplan.scenarios.json_schema docs/scenario.schema.json
 
-constraints: $(VENV)/.ready-dev ## write constraints.txt from what is installed
-	@{ sed '/^[^#]/,$$d' constraints.txt; { $(BIN)/python -m pip freeze --all --exclude-editable; grep ^ziglang== constraints.txt; } \
-		| grep == | grep -v ^pip== | sort -u | LC_ALL=C sort -f; } > constraints.new
+constraints: $(VENV)/.ready-dev ## write constraints.txt from what is installed; lines with a marker stay as they are
+	@{ sed '/^[^#]/,$$d' constraints.txt; { $(BIN)/python -m pip freeze --all --exclude-editable | grep -v "^pip==\|^numpy=="; \
+		grep "^ziglang==\|;" constraints.txt; } | grep == | sort -u | LC_ALL=C sort -f; } > constraints.new
 	@mv constraints.new constraints.txt
 
 wheel: $(VENV)/.ready ## build the wheel into dist/

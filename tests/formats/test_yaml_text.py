@@ -112,7 +112,7 @@ def test_syntax_errors_have_a_hint(text: str, want: str) -> None:
     ],
 )
 def test_nesting_has_a_limit(text: str) -> None:
-    with pytest.raises(YamlError, match=r"nested|parse|unexpected|expected"):
+    with pytest.raises(YamlError, match="nested more than 256 deep"):
         list(parse(text))
 
 

@@ -16,7 +16,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-import re2
+try:
+    import re2
+except ModuleNotFoundError:
+    re2 = None
 
 USUAL_BYTES, MAX_BYTES = 2 << 20, 16 << 20
 """Memory of a compiled expression with its states: usually, and if its program alone needs more.
@@ -43,7 +46,7 @@ BUDGET_STEPS = 25_000_000
 
 
 class RegexpError(ValueError):
-    """A pattern that Go's regexp.Compile rejects; the message is Go's."""
+    """A pattern that Go's regexp.Compile rejects, with Go's message; any pattern if google-re2 is not installed."""
 
 
 class _UnclosedError(RegexpError):
@@ -68,6 +71,8 @@ class Regexp:
     __slots__ = ("_program", "size")
 
     def __init__(self, pattern: str, max_bytes: int) -> None:
+        if re2 is None:
+            raise RegexpError(_NO_RE2)
         if pattern.count("[:") * len(pattern) > MAX_CLASS_BYTES:
             raise _TooLargeError(_TOO_LARGE.format(pattern))
         options = re2.Options()
@@ -234,6 +239,9 @@ def _first_difference(pattern: str) -> tuple[int, str]:
     return 0, ""
 
 
+_NO_RE2 = (
+    "regular expressions need google-re2: try pip install google-re2, or Python 3.11 to 3.14, for which it has wheels"
+)
 _TOO_LARGE = "error parsing regexp: expression too large: `{}`"
 _CODES = {
     "missing )": "missing closing )",

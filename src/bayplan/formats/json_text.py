@@ -117,10 +117,11 @@ def _find_large() -> Callable[[bytes], object]:
     RE2 takes a tenth of the time of Python's `re`, which tries every digit and takes a quarter of the time of reading a
     dump.
     """
-    # Import it here: only lists need it.
-    import re2
-
-    search: Callable[[bytes], object] = re2.compile(rb"[0-9][eE][+]?[0-9]{3}|[0-9]{200}").search
+    try:
+        import re2 as engine  # Import it here: only lists need it.
+    except ModuleNotFoundError:
+        engine = re
+    search: Callable[[bytes], object] = engine.compile(rb"[0-9][eE][+]?[0-9]{3}|[0-9]{200}").search
     return search
 
 

@@ -150,10 +150,20 @@ Event: TypeAlias = tuple[type, Any]
 
 
 def events(text: str | bytes) -> Iterator[Event]:
-    """Yield libyaml's events for a text."""
+    """Yield libyaml's events for a text.
+
+    Raises:
+        RecursionError: the text is nested more than 1,000 deep, which libyaml refuses since its version 0.2.6.
+        yaml.YAMLError: the text is not YAML.
+    """
     parser = _Composer(text)
-    for event in iter(parser.get_event, None):
-        yield event.__class__, event
+    try:
+        for event in iter(parser.get_event, None):
+            yield event.__class__, event
+    except yaml.scanner.ScannerError as problem:
+        if problem.problem == "exceeded maximum nesting depth":
+            raise RecursionError from None
+        raise
 
 
 def compose_events(events: Iterator[Event]) -> Iterator[Node]:
@@ -219,15 +229,18 @@ def _check_depth(text: str) -> None:
     """Raise YamlError if a text is nested too deeply, before the C composer recurses into it."""
     if text.count("[") + text.count("{") <= MAX_DEPTH // 2 and not _DEEP_BLOCK.search(text):
         return
-    depth = 0
+    depth = line = 0
     try:
         for kind, event in events(text):
+            line = event.start_mark.line
             if kind in (yaml.SequenceStartEvent, yaml.MappingStartEvent):
                 depth += 1
                 if depth > MAX_DEPTH:
-                    raise YamlError(f"lists and objects nested more than {MAX_DEPTH} deep", event.start_mark.line)
+                    raise RecursionError
             elif kind in (yaml.SequenceEndEvent, yaml.MappingEndEvent):
                 depth -= 1
+    except RecursionError:
+        raise YamlError(f"lists and objects nested more than {MAX_DEPTH} deep", line) from None
     except yaml.YAMLError as problem:
         raise _explain(problem, text) from None
 
