@@ -192,7 +192,7 @@ def test_large_heads_are_not_cached() -> None:
 def statuses(connection: socket.socket, count: int) -> list[bytes]:
     """Return the status codes of the next `count` responses, which may arrive together."""
     received = b""
-    while len(found := re.findall(rb"HTTP/1.1 (\d+)", received)) < count or not received.endswith(b"}"):
+    while len(found := re.findall(rb"HTTP/1.1 (\d+)", received)) < count or not received.endswith(b"}\n"):
         piece = connection.recv(1 << 16)
         assert piece, received
         received += piece

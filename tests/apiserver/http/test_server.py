@@ -32,6 +32,45 @@ def core(server: ApiServer) -> Any:
     return kube.CoreV1Api(kube.ApiClient(configuration))
 
 
+def test_responses_forbid_caches_and_texts_are_not_sniffed() -> None:
+    uncached = "no-cache, private"
+    with serving() as server:
+        document = {"metadata": {"name": "a"}}
+        body = json.dumps(document).encode()
+        found: dict[str, tuple[str | None, str | None]] = {}
+        for method, path in (
+            ("GET", "/api/v1/pods"),
+            ("POST", "/api/v1/namespaces/default/configmaps"),
+            ("GET", "/healthz"),
+            ("GET", "/healthz/ping"),
+            ("GET", "/none"),
+            ("GET", "/openapi/v2"),
+            ("GET", "/.well-known/openid-configuration"),
+            ("GET", "/api/v1/pods?watch=1&timeoutSeconds=1"),
+        ):
+            headers = {"Content-Type": "application/json"}
+            request = urllib.request.Request(
+                server.url + path, body if method == "POST" else None, headers, method=method
+            )
+            try:
+                with urllib.request.urlopen(request, timeout=PATIENCE) as response:
+                    fields = response.headers
+            except urllib.error.HTTPError as refused:
+                with refused:
+                    fields = refused.headers
+            found[path] = (fields["cache-control"], fields["x-content-type-options"])
+    assert found == {
+        "/api/v1/pods": (uncached, None),
+        "/api/v1/namespaces/default/configmaps": (uncached, None),
+        "/healthz": (uncached, "nosniff"),
+        "/healthz/ping": (uncached, None),
+        "/none": (uncached, "nosniff"),
+        "/openapi/v2": (uncached, None),
+        "/.well-known/openid-configuration": ("public, max-age=3600", None),
+        "/api/v1/pods?watch=1&timeoutSeconds=1": (uncached, None),
+    }
+
+
 def test_the_official_client_lists_watches_and_runs_an_informer() -> None:
     with serving() as server:
         api = core(server)

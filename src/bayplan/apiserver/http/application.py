@@ -26,6 +26,9 @@ from bayplan.base.errors import InputError, InvariantError
 MAX_BODY_BYTES = 3 * 1024 * 1024
 _MIN_COMPRESSED_BYTES = 128 * 1024
 _PIECE = 256 * 1024
+_UNCACHED = ("cache-control", "no-cache, private")
+"""The header of responses that set no other rule for caches."""
+
 _log = logging.getLogger("bayplan.apiserver")
 
 
@@ -151,10 +154,16 @@ class Application:
     def write_failed(self, problem: BaseException) -> Response:
         """Return the response 500 to a write that did not become durable."""
         refused = ApiError(500, f"the write was not stored: {problem}", details={})
-        return Response(500, render_error(refused, PLAIN))
+        return Response(500, render_error(refused, PLAIN), headers=[_UNCACHED])
 
     async def _answer(self, head: RequestHead, body: Receive | bytes) -> Response | Stream:
         """Return the response to a request, given its body or the function that reads it."""
+        answer = await self._handle(head, body)
+        if not any(name == "cache-control" for name, _ in answer.headers):
+            answer.headers.append(_UNCACHED)
+        return answer
+
+    async def _handle(self, head: RequestHead, body: Receive | bytes) -> Response | Stream:
         try:
             request = head.request
             if request is None:
@@ -242,7 +251,7 @@ class Application:
             await send({"type": "http.response.body", "body": b""})
 
     async def _send_frames(self, answer: Stream, send: Send) -> None:
-        fields = [(b"content-type", answer.content_type.encode()), (b"cache-control", b"no-cache, private")]
+        fields = [(b"content-type", answer.content_type.encode())]
         fields += [(name.encode(), value.encode("latin-1", "replace")) for name, value in answer.headers]
         await send({"type": "http.response.start", "status": 200, "headers": fields})
         await send({"type": "http.response.body", "body": b"", "more_body": True})

@@ -146,7 +146,9 @@ class Api:
             if rest in (["watch"], ["proxy"]):
                 why = f"failed to create RequestInfo: unable to determine kind and namespace from url, {request.path}"
                 text = f'Internal Server Error: "{request.path}": {why}\n'
-                return Response(500, text.encode(), "text/plain; charset=utf-8")
+                return Response(
+                    500, text.encode(), "text/plain; charset=utf-8", [("x-content-type-options", "nosniff")]
+                )
             if group == metrics_endpoints.GROUP and group in self.backend.registry.groups:
                 return self._metrics.handle(request, rest)
             if (group, version) not in self.backend.registry.versions:
@@ -453,7 +455,7 @@ class Api:
     def _written(self, info: RequestInfo, written: writing.Written, request: Request, form: Form) -> Response:
         status = 201 if written.created else 200
         if written.item is not None and form is PLAIN:
-            body = self.backend.encode(info.resource, written.item)
+            body = rendering.render_item(self.backend, info.resource, written.item, form)
             response = Response(status, body, form.media_type, revision=self.backend.store.revision)
         else:
             try:

@@ -33,7 +33,7 @@ _HEALTH = {"healthz": "livez", "livez": "livez", "readyz": "readyz"}
 _AGGREGATED = ("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList")
 _KEYS_PATH = ["openid", "v1", "jwks"]
 _ISSUER_PATHS = ([".well-known", "openid-configuration"], _KEYS_PATH)
-_UNCACHED = ("cache-control", "no-cache, private")
+_NOT_SNIFFED = ("x-content-type-options", "nosniff")
 _KEYS = "application/jwk-set+json"
 _OPENAPI_FORMS = {
     "json": JSON,
@@ -147,7 +147,7 @@ class MetaEndpoints:
             return _negotiated(found, request)
         if len(segments) > 2 and self._is_remote(segments[1], segments[2]):
             # Requests are not proxied, because there is no network behind the Service.
-            return Response(503, b"service unavailable\n", _TEXT)
+            return Response(503, b"service unavailable\n", _TEXT, [_NOT_SNIFFED])
         if segments[0] == "apis" and len(segments) == 2:
             declared = self._remote_group(segments[1])
             if declared is not None:
@@ -178,7 +178,7 @@ class MetaEndpoints:
             return _not_found()
         if segments == ["v3"] and not is_folder:
             # Upstream lets Go detect the type of this JSON.
-            return Response(200, self._openapi.index(), _TEXT, [_UNCACHED])
+            return Response(200, self._openapi.index(), _TEXT)
         found = None if is_folder else self._openapi.version_3("/".join(segments[1:]))
         if found is None:
             return Response(404, b"", "")
@@ -187,7 +187,7 @@ class MetaEndpoints:
         body, tag = found
         wanted = request.query.get("hash", "")
         if wanted and wanted != tag:
-            headers = [("etag", f'"{tag}"'), _UNCACHED, ("vary", "Accept"), ("location", f"{request.path}?hash={tag}")]
+            headers = [("etag", f'"{tag}"'), ("vary", "Accept"), ("location", f"{request.path}?hash={tag}")]
             return Response(301, b"", JSON, headers)
         return _cached(request, body, tag, JSON, immutable=bool(wanted))
 
@@ -226,18 +226,19 @@ class MetaEndpoints:
         excluded = values_of(request.query, "exclude")
         self._operators.count(segments[0], tuple(each for each in checks if each not in excluded))
         if "verbose" not in request.query:
-            return Response(200, b"ok", _TEXT)
+            return Response(200, b"ok", _TEXT, [_NOT_SNIFFED])
         lines = [f"[+]{each} excluded: ok" if each in excluded else f"[+]{each} ok" for each in checks]
         unknown = [quote(each) for each in sorted(set(excluded)) if each not in checks]
         if unknown:
             lines.append(f"warn: some health checks cannot be excluded: no matches for {','.join(unknown)}")
-        return Response(200, "\n".join([*lines, f"{segments[0]} check passed\n"]).encode(), _TEXT)
+        return Response(200, "\n".join([*lines, f"{segments[0]} check passed\n"]).encode(), _TEXT, [_NOT_SNIFFED])
 
 
 def _cached(request: Request, body: bytes, tag: str, media_type: str, *, immutable: bool = False) -> Response:
     """Return a document, or 304 if the client has it. A URL with the document's hash is immutable."""
-    caching = ("cache-control", "public, immutable") if immutable else _UNCACHED
-    headers = [("etag", f'"{tag}"'), caching, ("vary", "Accept")]
+    headers = [("etag", f'"{tag}"'), ("vary", "Accept")]
+    if immutable:
+        headers.append(("cache-control", "public, immutable"))
     if request.headers.get("if-none-match") == f'"{tag}"':
         return Response(304, b"", "", headers)
     return Response(200, body, media_type, headers)
@@ -286,4 +287,4 @@ def _openapi_media_type(accept: str) -> str:
 
 
 def _not_found() -> Response:
-    return Response(404, b"404 page not found\n", _TEXT)
+    return Response(404, b"404 page not found\n", _TEXT, [_NOT_SNIFFED])

@@ -22,13 +22,16 @@ from bayplan.apiserver.store.item import Item
 from bayplan.apiserver.tables.table import INCLUDE, include_policy, shown_metadata, table_of
 from bayplan.base.plain_data import Document, part
 
+LINE_END = b"\n"
+"""The end of JSON bodies that are not indented."""
+
 _encode = msgspec.json.encode
 _NOT_IN_YAML = re.compile("[\x7f-\x84\x86-\x9f\ufffe\uffff]")
 """Matches the characters of JSON that go-yaml refuses to read."""
 
 
 def encode_document(document: Document, form: Form) -> bytes:
-    """Return a document as JSON, YAML or protobuf.
+    """Return a document as JSON, YAML or protobuf. JSON that is not indented ends with a line break, as in upstream.
 
     Raises:
         ApiError: the kind of the document has no protobuf encoding.
@@ -45,7 +48,7 @@ def encode_document(document: Document, form: Form) -> bytes:
         return encode_yaml(msgspec.json.decode(encoded))
     if form.pretty:
         return msgspec.json.format(_encode(document), indent=2)
-    return _encode(document)
+    return _encode(document) + LINE_END
 
 
 def render_error(problem: ApiError, form: Form) -> bytes:
@@ -63,7 +66,7 @@ def render_item(backend: Backend, resource: Resource, item: Item, form: Form, in
         ApiError: the kind has no protobuf encoding.
     """
     if form is PLAIN:
-        return backend.encode(resource, item)
+        return backend.encode(resource, item) + LINE_END
     if form.kind == "Table":
         return encode_document(_table(backend, resource, item, form, include), form)
     return encode_document(render_document(backend, resource, backend.document(resource, item), form, include), form)
@@ -133,10 +136,10 @@ def render_page(backend: Backend, info: RequestInfo, page: Page, form: Form, inc
         head = head[:-1] + b',"items":['
         items = [backend.encode_bare(resource, item) for item in page.items]
         if not items:
-            return head + b"]}"
+            return head + b"]}" + LINE_END
         # Join everything at once, so that a large list is copied only once.
         items[0] = head + items[0]
-        items[-1] += b"]}"
+        items[-1] += b"]}" + LINE_END
         return b",".join(items)
     if form.wanted == "PartialObjectMetadata":
         raise _not_acceptable(resource, form, "a list", "List")
@@ -183,7 +186,7 @@ def event_frame(kind: str, body: bytes, form: Form) -> bytes:
     """
     if form.media_type == PROTOBUF:
         return encode_event(kind, body)
-    return b'{"type":"%s","object":%s}\n' % (kind.encode(), body)
+    return b'{"type":"%s","object":%s}\n' % (kind.encode(), body.removesuffix(LINE_END))
 
 
 def _later_table(backend: Backend, resource: Resource, item: Item, form: Form, include: str) -> bytes:
