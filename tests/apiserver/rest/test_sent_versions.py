@@ -60,3 +60,30 @@ def test_a_deletion_of_a_collection_that_claims_to_watch_has_the_rules_of_watche
     answer = Client().delete(f"{_MAPS}?watch=true&resourceVersionMatch=Exact&resourceVersion=1")
     assert answer.status == 422
     assert "forbidden for watch unless sendInitialEvents is provided" in str(answer.at("message"))
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        pytest.param("0", 201, id="zero"),
+        pytest.param("00", 201, id="zero in two digits"),
+        pytest.param("x", 201, id="not a number counts as none"),
+        pytest.param("5", 500, id="a number"),
+    ],
+)
+def test_a_new_object_must_not_have_a_version(sent: str, status: int) -> None:
+    answer = Client().post(_MAPS, {"metadata": {"name": "a", "resourceVersion": sent}})
+    assert answer.status == status
+    assert answer.at("metadata.resourceVersion") != sent
+
+
+@pytest.mark.parametrize("dry_run", [True, False], ids=["a dry run", "a write"])
+def test_creates_by_updates_and_applies_return_the_version_that_was_sent_only_in_dry_runs(dry_run: bool) -> None:
+    client, leases = Client(), "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+    metadata, query = {"name": "a", "resourceVersion": "99"}, "dryRun=All" if dry_run else ""
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata}
+    updated = client.put(f"{leases}/a?{query}", lease)
+    applied = client.patch(f"{_MAPS}/a?fieldManager=m&{query}", {**_HEADS[_MAPS], "metadata": metadata}, APPLY)
+    for answer in (updated, applied):
+        assert answer.status == 201
+        assert (answer.at("metadata.resourceVersion") == "99") is dry_run

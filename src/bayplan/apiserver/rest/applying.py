@@ -114,7 +114,8 @@ def _created(
         raise conflict(resource.name, resource.group, info.name, f"uid mismatch: {why}")
     metadata["name"] = info.name
     sent_revision(new)
-    metadata.pop("resourceVersion", None)
+    if not options.dry_run:  # Only upstream's storage removes the version.
+        metadata.pop("resourceVersion", None)
     writing.place(info, metadata)
     writing.check_namespace(backend, info, info.name)
     return writing.store_new(backend, info, new, managers, options)

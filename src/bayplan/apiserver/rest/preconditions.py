@@ -96,3 +96,11 @@ def sent_revision(document: Document) -> int:
         problem = "value out of range" if is_number else "invalid syntax"
         raise ApiError(500, f"strconv.ParseUint: parsing {quote(sent)}: {problem}", reason="")
     return int(digits)
+
+
+def has_revision(document: Document) -> bool:
+    """Return whether a new object has a version other than 0. As in upstream, one that is not a number does not count."""
+    try:
+        return sent_revision(document) != 0
+    except ApiError:
+        return False

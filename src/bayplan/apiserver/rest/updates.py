@@ -39,7 +39,8 @@ def update(backend: Backend, info: RequestInfo, new: Document, options: WriteOpt
             raise not_found(resource.name, resource.group, info.name)
         check_uid(resource, info, str(metadata.get("uid") or ""), {}, dry_run=options.dry_run)
         sent_revision(new)
-        metadata.pop("resourceVersion", None)
+        if not options.dry_run:  # Only upstream's storage removes the version.
+            metadata.pop("resourceVersion", None)
         return writing.create(backend, info, new, options)
     old = backend.document(resource, item)
     check_uid(resource, info, str(metadata.get("uid") or ""), old, dry_run=options.dry_run)

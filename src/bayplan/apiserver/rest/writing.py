@@ -36,7 +36,7 @@ from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.hooks import begin_hooks, check_hooks, mutated
-from bayplan.apiserver.rest.preconditions import check_free, find_namespace, sent_revision
+from bayplan.apiserver.rest.preconditions import check_free, find_namespace, has_revision, sent_revision
 from bayplan.apiserver.rest.quota_usage import charge
 from bayplan.apiserver.rest.sameness import deletes_now, is_same
 from bayplan.apiserver.store.item import Item
@@ -269,7 +269,7 @@ def new_object(
         if not imported:
             warnings += admit_security(backend, context, strategy, stored, None)
         warnings += _admit_valid(backend, context, hooks, stored, None, managers)
-        if not options.dry_run and metadata.get("resourceVersion") not in (None, "", "0"):
+        if not options.dry_run and has_revision(stored):
             raise internal("resourceVersion should not be set on objects to be created")
         check_free(backend, info, metadata)
     except ApiError as problem:
