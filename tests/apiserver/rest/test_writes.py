@@ -405,3 +405,15 @@ def test_the_older_resource_of_bindings_ignores_their_uid(path: str, want: int) 
     assert client.post(PODS, pod("p")).status == 201
     binding: Document = {"metadata": {"name": "p", "uid": "other"}, "target": {"name": "n"}}
     assert client.post(f"/api/v1/namespaces/default/{path}", binding).status == want
+
+
+def test_errors_quote_names_as_go_does() -> None:
+    client, quoted = Client(), r'"a\"é\\b"'
+    new: dict[str, object] = {"metadata": {"name": 'a"é\\b'}}
+    invalid = client.post("/api/v1/namespaces/default/configmaps", new)
+    assert str(invalid.at("message")).startswith(f"ConfigMap {quoted} is invalid: ")
+    client.post("/api/v1/namespaces", {"metadata": {"name": "going"}})
+    client.post("/api/v1/namespaces/going/configmaps", {"metadata": {"name": "a", "finalizers": ["a.b/c"]}})
+    client.delete("/api/v1/namespaces/going")
+    refused = client.post("/api/v1/namespaces/going/configmaps", new)
+    assert str(refused.at("message")).startswith(f"configmaps {quoted} is forbidden: ")

@@ -132,7 +132,7 @@ def already_exists(resource: str, group: str, name: str, *, going: bool = False,
         going: whether the existing object is being deleted.
         generated: whether the new object has a prefix for generated names.
     """
-    text = f'{qualified(resource, group)} "{name}" already exists'
+    text = f"{qualified(resource, group)} {quote(name)} already exists"
     details, headers = object_details(name, group, resource), {}
     if generated:
         text = f"{text}, the server was not able to generate a unique name for the object"
@@ -145,7 +145,7 @@ def already_exists(resource: str, group: str, name: str, *, going: bool = False,
 
 def conflict(resource: str, group: str, name: str, why: str) -> ApiError:
     """Return the error 409 for a request that the state of the object does not allow."""
-    text = f'Operation cannot be fulfilled on {qualified(resource, group)} "{name}": {why}'
+    text = f"Operation cannot be fulfilled on {qualified(resource, group)} {quote(name)}: {why}"
     return ApiError(409, text, details=object_details(name, group, resource))
 
 
@@ -157,7 +157,7 @@ def modified(resource: str, group: str, name: str) -> ApiError:
 
 def forbidden(resource: str, group: str, name: str, why: str, causes: Sequence[Cause] = ()) -> ApiError:
     """Return the error 403 for a request that admission denies."""
-    text = f'{qualified(resource, group)} "{name}" is forbidden: {why}'
+    text = f"{qualified(resource, group)} {quote(name)} is forbidden: {why}"
     return ApiError(403, text, details=object_details(name, group, resource, causes))
 
 
@@ -168,7 +168,7 @@ def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> ApiErr
         dict.fromkeys(f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in distinct)
     )
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    text = f'{qualified(kind, group)} "{name}" is invalid: {listed}'
+    text = f"{qualified(kind, group)} {quote(name)} is invalid: {listed}"
     return ApiError(422, text, details=object_details(name, group, kind, causes))
 
 
