@@ -172,6 +172,16 @@ def test_builders_of_other_kinds_set_their_fields() -> None:
         pytest.param(lambda: make_node("n").taint("a", effect="NoSched").obj(), "try 'NoSchedule'", id="a taint"),
         pytest.param(lambda: make_pod("p").toleration("a", operator="exists").obj(), "try 'Exists'", id="an operator"),
         pytest.param(lambda: make_pod("p").spec(restartPolicy="never").obj(), "try 'Never'", id="a field of the spec"),
+        pytest.param(
+            lambda: make_node("n").taint("dedicated=gpu:NoExecute"),
+            r'expected the key, the value and the effect; try taint\("dedicated", "gpu", "NoExecute"\)',
+            id="a whole taint",
+        ),
+        pytest.param(
+            lambda: make_pod("p").toleration("dedicated:NoSchedule"),
+            r'try toleration\("dedicated", "", "NoSchedule"\)',
+            id="a whole taint as toleration",
+        ),
     ],
 )
 def test_values_that_the_api_server_refuses_are_refused(build: Callable[[], object], want: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Self, TypeAlias
 
+from bayplan.base.errors import InputError
 from bayplan.formats.fixed_values import check_values
 from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import decode
@@ -172,6 +173,7 @@ class PodBuilder(Builder):
 
     def toleration(self, key: str = "", value: str = "", effect: str = "", *, operator: str = "") -> Self:
         """Add a toleration. Without a value, it tolerates every value."""
+        _check_taint_key("toleration", key)
         entry = {"key": key, "operator": operator or ("Equal" if value else "Exists"), "value": value, "effect": effect}
         self._document["spec"].setdefault("tolerations", []).append(entry)
         return self
@@ -301,7 +303,8 @@ class NodeBuilder(Builder):
         return self.label({"topology.kubernetes.io/zone": name})
 
     def taint(self, key: str, value: str = "", effect: str = "NoSchedule") -> Self:
-        """Add a taint."""
+        """Add a taint: ``taint("dedicated", "gpu", "NoExecute")``."""
+        _check_taint_key("taint", key)
         self._document["spec"].setdefault("taints", []).append({"key": key, "value": value, "effect": effect})
         return self
 
@@ -338,6 +341,15 @@ class NodeBuilder(Builder):
         node = self._typed()
         assert isinstance(node, Node)
         return node
+
+
+def _check_taint_key(method: str, key: str) -> None:
+    """Raise InputError if the key of a taint is a whole taint, as kubectl writes it: ``dedicated=gpu:NoSchedule``."""
+    head, _, effect = key.partition(":")
+    name, _, value = head.partition("=")
+    if name != key:
+        hint = ", ".join(f'"{part}"' for part in (name, value, *([effect] if effect else ())))
+        raise InputError(f"{method}({key!r})", wanted="the key, the value and the effect", hint=f"{method}({hint})")
 
 
 def _selector(labels: Selector) -> dict[str, Any]:
