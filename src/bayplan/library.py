@@ -42,10 +42,10 @@ from bayplan.app.library_arguments import (
     checked_mix,
     checked_shapes,
     checked_target,
+    listed_objects,
     plugin_classes,
     prices_by_node,
     reject_configuration_path,
-    reject_path,
     rescheduled,
     split_changes,
     typed_object,
@@ -112,12 +112,7 @@ class Cluster:
         seed: int = 0,
         record_level: RecordLevel = RecordLevel.FULL,
     ) -> None:
-        reject_path(objects)
-        try:
-            listed = [*objects]
-        except TypeError as problem:
-            kind = type(objects).__name__
-            raise InputError("objects", got=f"a {kind}", wanted="a list", hint=f"[{kind.lower()}]") from problem
+        listed = listed_objects(objects)
         if registry is None:
             registry = in_tree_registry() if classic is None else Registry({})
         plugins = plugin_classes(plugins)
@@ -475,8 +470,9 @@ def _setup_of(
         text = msgspec.json.encode(text).decode()
     if classic is not None:
         # A second scheduler, which most programs need not import.
-        from bayplan.app.classic_mode import classic_scheduler_configuration, connect_extenders
+        from bayplan.app.classic_mode import check_classic, classic_scheduler_configuration, connect_extenders
 
+        check_classic(classic)
         loaded = classic_scheduler_configuration(classic, check_tls=check_extender_tls)
     elif configuration is None:
         loaded = default_configuration(gates, extension_points_of=points)

@@ -64,6 +64,22 @@ def two_nodes() -> Cluster:
             id="one node",
         ),
         pytest.param(
+            lambda it: Cluster(classic="DefaultProvider"),  # type: ignore[arg-type]
+            r"classic: expected a ClassicConfiguration, got 'DefaultProvider'; "
+            r"try ClassicConfiguration\(provider='DefaultProvider'\) of bayplan.classic.configuration",
+            id="the name of a classic provider",
+        ),
+        pytest.param(
+            lambda it: Cluster({"kind": "Pod"}),  # type: ignore[dict-item]
+            r"Cluster\(objects\): expected a list of objects, got one dict; try \[manifest\]",
+            id="one manifest",
+        ),
+        pytest.param(
+            lambda it: Cluster({"kind": "List", "items": []}),  # type: ignore[dict-item]
+            r"got one dict; try its items: Cluster\(manifest\['items'\]\)",
+            id="a list of kubectl",
+        ),
+        pytest.param(
             lambda it: Cluster(feature_gates="GangScheduling=true"),  # type: ignore[arg-type]
             "feature_gates: expected a dict of names and bools, got 'GangScheduling=true'",
             id="feature gates as text",

@@ -77,6 +77,14 @@ def classic_configuration(provider: str, policy: Path | None, feature_gates: str
     return ClassicConfiguration(policy=load_policy(text, where=str(policy)), gates=gates)
 
 
+def check_classic(classic: object) -> None:
+    """Raise InputError if the argument `classic` of the library is not a `ClassicConfiguration`, but e.g. a provider's name."""
+    if not isinstance(classic, ClassicConfiguration):
+        argument = f"provider={classic!r}" if isinstance(classic, str) else ""
+        hint = f"ClassicConfiguration({argument}) of bayplan.classic.configuration"
+        raise InputError("classic", got=f"{classic!r:.60}", wanted="a ClassicConfiguration", hint=hint)
+
+
 def read_classic_simulation(
     provider: str, policy: Path | None, feature_gates: str, plugins: Sequence[str]
 ) -> tuple[ClassicSchedulerConfiguration, Registry, list[CustomPlugin]]:

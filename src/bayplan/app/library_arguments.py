@@ -20,16 +20,23 @@ from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 
 
-def reject_path(objects: object) -> None:
-    """Raise if a string is given instead of objects: iterating over it returns characters.
+def listed_objects(objects: object) -> list[Any]:
+    """Return the objects as a list.
 
     Raises:
-        InputError: the argument is a path.
+        InputError: the argument is a path, one manifest, or anything else that is not a list of objects.
     """
     if isinstance(objects, str):
         raise InputError(
             "Cluster(objects)", got=repr(objects), wanted="a list of objects", hint=f"Cluster.open({objects!r})"
         )
+    kind = type(objects).__name__
+    if isinstance(objects, Mapping):
+        hint = "its items: Cluster(manifest['items'])" if "items" in objects else "[manifest], a list of manifests"
+        raise InputError("Cluster(objects)", got=f"one {kind}", wanted="a list of objects", hint=hint)
+    if not isinstance(objects, Iterable):
+        raise InputError("objects", got=f"a {kind}", wanted="a list", hint=f"[{kind.lower()}]")
+    return list(objects)
 
 
 def typed_object(item: object, where: str) -> KubernetesObject:
