@@ -181,8 +181,8 @@ def what_is_not_declared_has_no_influence(make: Make, sample: SampleCluster) -> 
     if len(subject.rows) > 1:
         before = _cached_results(subject)
         node = copy.deepcopy(sample.nodes[0])
-        node["metadata"]["labels"] |= {"bayplan.io/checked": "yes"}
-        node["status"]["allocatable"] |= {"cpu": "7"}
+        node["metadata"].setdefault("labels", {})["bayplan.io/checked"] = "yes"
+        node.setdefault("status", {}).setdefault("allocatable", {})["cpu"] = "7"
         subject.state.update_node(typed(node, Node))
         row = subject.state.nodes.row_of[node["metadata"]["name"]]
         _compare_cached(subject, before, _Change(f"node {subject.name(row)} was changed", row, Reads.EVERYTHING))
@@ -262,9 +262,9 @@ def _variants(sample: SampleCluster) -> list[tuple[str, dict[str, Any]]]:
         if what == "name":
             document["metadata"] |= {"name": "another", "uid": "another-uid"}
         elif what == "annotation":
-            document["metadata"]["annotations"] = sample.newcomer["metadata"]["annotations"]
+            document["metadata"]["annotations"] = sample.newcomer["metadata"].get("annotations", {})
         elif what == "label":
-            document["metadata"]["labels"] = sample.newcomer["metadata"]["labels"]
+            document["metadata"]["labels"] = sample.newcomer["metadata"].get("labels", {})
         elif what == "priority":
             document["spec"]["priority"] = document["spec"].get("priority", 0) + 7
         elif what == "request":

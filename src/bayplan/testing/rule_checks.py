@@ -170,13 +170,13 @@ def _histories(subject: Subject, sample: SampleCluster) -> Iterator[str]:
         state.remove_pod(key)
         yield f"pod {key} left {name}"
     node = copy.deepcopy(sample.nodes[-1])
-    node["metadata"]["labels"] |= {"bayplan.io/checked": "yes"}
-    node["status"]["allocatable"] |= {"cpu": "7"}
+    node["metadata"].setdefault("labels", {})["bayplan.io/checked"] = "yes"
+    node.setdefault("status", {}).setdefault("allocatable", {})["cpu"] = "7"
     state.update_node(typed(node, Node))
     yield f"node {node['metadata']['name']} was changed"
     more = copy.deepcopy(sample.nodes[0])
     more["metadata"] |= {"name": "one-more"}
-    more["metadata"]["labels"] |= {"kubernetes.io/hostname": "one-more"}
+    more["metadata"].setdefault("labels", {})["kubernetes.io/hostname"] = "one-more"
     state.add_node(typed(more, Node))
     yield "node one-more was added"
     if len(rows) > 1:
