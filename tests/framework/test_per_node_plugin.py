@@ -106,6 +106,19 @@ def test_scores_outside_0_to_100_fail_the_cycle() -> None:
     )
 
 
+class Overflows(PerNodePlugin):
+    """Scores beyond 64 bits."""
+
+    def score_node(self, pod: Pod, node: NodeInfo) -> int:
+        return 1 << 63
+
+
+def test_a_score_beyond_64_bits_names_plugin_and_node() -> None:
+    want = r"Overflows.score_node: expected an integer from 0 to 100, got 9223372036854775808 for node a"
+    with pytest.raises(PluginError, match=want):
+        decide(Overflows, *nodes(a="red", b="blue"))
+
+
 class CountsCalls(PerNodePlugin):
     """Score from the node's label, counting the calls; results depend on nodes alone."""
 

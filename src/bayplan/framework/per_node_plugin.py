@@ -81,7 +81,7 @@ class PerNodePlugin(FilterPlugin[PerNodeSpec], NormalizePlugin[PerNodeSpec]):
         """Return the score of a node.
 
         Raises:
-            PluginError: the score is not an integer.
+            PluginError: the score is not an integer, or beyond 64 bits.
         """
         node = state.nodes.nodes[row]
         if node is None:
@@ -92,8 +92,8 @@ class PerNodePlugin(FilterPlugin[PerNodeSpec], NormalizePlugin[PerNodeSpec]):
             problem.add_note(_subject(pod, node))
             raise
         try:
-            return index(score)
-        except TypeError:
+            return int(np.int64(index(score)))
+        except (TypeError, OverflowError):
             got = f"{score!r:.80} for node {node.metadata.name}"
             raise PluginError(f"{self.name}.score_node", wanted="an integer from 0 to 100", got=got) from None
 
