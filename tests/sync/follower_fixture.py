@@ -241,7 +241,7 @@ class FollowerFixture:
 
     def save(self) -> None:
         """Write the follower's changed state to the target."""
-        assert self.here.drive(save_memory(self.follower.memory.take_changes()))
+        assert self.here.drive(save_memory(self.follower.memory.take_changes())) is None
 
     def follow(self, *, merged: bool = False) -> None:
         """Deliver all of the source's events, and execute all writes."""

@@ -121,7 +121,7 @@ def test_an_interrupted_initial_sync_resumes() -> None:
     fixture.list_part("pods", "a", "b", "d")
     fixture.do()
     assert fixture.pods() == {"a": "n", "b": "n", "d": ""}
-    assert fixture.here.drive(save_memory(fixture.follower.memory.take_changes()))
+    assert fixture.here.drive(save_memory(fixture.follower.memory.take_changes())) is None
     fixture.here.delete_pod("b")
     fixture.put("pods", pod("d", node_name="n"))
     fixture.begin()
@@ -169,7 +169,7 @@ def test_changes_during_the_initial_list_end_in_the_state_of_the_source(
                 fixture.here.delete_pod(name)
                 fixture.do()
         elif what == "again":
-            assert fixture.here.drive(save_memory(fixture.follower.memory.take_changes()))
+            assert fixture.here.drive(save_memory(fixture.follower.memory.take_changes())) is None
             fixture.begin()
             fixture.list_all("nodes")
     fixture.list_all("pods")

@@ -342,7 +342,13 @@ def test_an_object_that_meets_server_errors_is_reported_once_and_does_not_delay_
     ]
 
 
-def test_a_sync_continues_although_its_state_cannot_be_saved() -> None:
+FORBIDDEN = ApiResponse(403, b'{"message": "no more ConfigMaps"}')
+
+
+@pytest.mark.parametrize("error", [BROKEN, FORBIDDEN, ApiResponse(503, BROKEN.body)], ids=["500", "403", "503"])
+def test_a_sync_continues_although_its_state_cannot_be_saved(
+    error: ApiResponse, caplog: pytest.LogCaptureFixture
+) -> None:
     here = LocalCluster()
     saves: list[str] = []
     writes: list[str] = []
@@ -352,7 +358,7 @@ def test_a_sync_continues_although_its_state_cannot_be_saved() -> None:
             writes.append(request.path)
         if writes and request.method == "PUT" and f"/{MEMORY_NAMESPACE}/" in request.path:
             saves.append(request.path)
-            return BROKEN
+            return error
         return await here.answer(request)
 
     async def run() -> SyncStatus:
@@ -367,12 +373,16 @@ def test_a_sync_continues_although_its_state_cannot_be_saved() -> None:
         await asyncio.wait([task])
         return status
 
-    assert asyncio.run(run()).created == 1
-    # One save after the objects and one at the end, each with 5 requests for the status and 5 for the first part.
-    assert len(saves) <= 20
+    with caplog.at_level(logging.WARNING, "bayplan.sync"):
+        assert asyncio.run(run()).created == 1
+    # Saves after the objects, 1 s and 2 s later, and at the end, each with 5 requests for the status and 5 for the first part.
+    assert len(saves) <= 40
+    assert [each.getMessage() for each in caplog.records] == [
+        f"the state of the sync could not be saved, and is saved again later: {error.message}"
+    ]
 
 
-def test_a_sync_waits_until_its_state_can_be_read_and_saved() -> None:
+def test_a_sync_waits_until_its_state_can_be_read_and_saved(caplog: pytest.LogCaptureFixture) -> None:
     here = LocalCluster()
     errors = {"GET": 6, "PUT": 6}
     seen: list[str] = []
@@ -392,6 +402,10 @@ def test_a_sync_waits_until_its_state_can_be_read_and_saved() -> None:
     assert session.status().created == 1
     assert seen.index("object") > seen.index("POST")
     assert errors == {"GET": 0, "PUT": 0}
+    assert [each.getMessage() for each in caplog.records] == [
+        "the state of the sync could not be saved, and is saved again later: the webhook failed",
+        "the state of the sync is saved again",
+    ]
 
 
 def test_an_import_ends_although_an_object_meets_internal_errors(caplog: pytest.LogCaptureFixture) -> None:

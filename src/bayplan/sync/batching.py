@@ -18,7 +18,14 @@ from bayplan.client.requests import ApiRequest
 from bayplan.sync.followed_kinds import BY_PLURAL
 from bayplan.sync.follower import Follower
 from bayplan.sync.sync_write import SyncWrite, Verb
-from bayplan.sync.writing import SERVER_ERRORS, execute_write, finish_creation, send_with_retries, send_write
+from bayplan.sync.writing import (
+    SERVER_ERRORS,
+    execute_write,
+    finish_creation,
+    read_request,
+    send_with_retries,
+    send_write,
+)
 
 BATCH = 500
 """Maximum number of writes in a batch."""
@@ -88,7 +95,7 @@ def execute_batch(follower: Follower, writes: Sequence[SyncWrite]) -> RequestSte
     for some, body in _parts(writes):
         # Pods are complete after their creation, so the response need not contain the objects.
         objects = "objects=1" if any(write.ref.plural != "pods" for write in some) else ""
-        response = yield from send_write(some[0].ref, ApiRequest("POST", _PATH, body, _LINES, objects))
+        response = yield from send_write(read_request(some[0].ref), ApiRequest("POST", _PATH, body, _LINES, objects))
         outcomes = _read(response.body, len(some)) if response.ok else None
         if outcomes is None:
             unfinished += [UnfinishedWrite(write, None) for write in some]

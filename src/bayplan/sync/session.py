@@ -23,7 +23,7 @@ from bayplan.sync.known_objects import Problem
 from bayplan.sync.memory import MEMORY_NAMESPACE, Memory
 from bayplan.sync.policy import SyncPolicy
 from bayplan.sync.sync_write import SyncWrite, Verb
-from bayplan.sync.writing import MAX_ERRORS, execute_write, read_memory, save_memory
+from bayplan.sync.writing import SERVER_ERRORS, execute_write, read_memory, save_memory
 
 Send = Callable[[ApiRequest], Awaitable[ApiResponse]]
 T = TypeVar("T")
@@ -45,11 +45,8 @@ PAUSE_SECONDS = 0.5
 SAVE_SECONDS_EACH = 0.04
 """Minimum interval per written ConfigMap, because an import constantly changes all of memory."""
 
-FAILED_SAVE_SECONDS = 5.0
-"""Pause after a save that the target refused."""
-
 FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 1.0, 300.0
-"""Pauses before an object that met conflicts or server errors is written again: each is twice as long."""
+"""Pauses before an object that met conflicts or server errors, or memory, is written again: each is twice as long."""
 
 LAST_SAVE_SECONDS = 5.0
 """Timeout of the last save if the target does not respond."""
@@ -143,9 +140,10 @@ class SyncSession:
         self._under_way = 0
         # Batches allow more pending writes than concurrent single requests, behind which saves of memory would queue.
         self._singles = asyncio.Semaphore(at_once)
-        self._saving: asyncio.Task[None] | None = None
+        self._saving: asyncio.Task[ApiResponse | None] | None = None
         self._remembers = False
         self._next_save = float("-inf")
+        self._save_problem, self._save_pause = "", 0.0
         self._behind_since: float | None = None
         self._retries: dict[ObjectRef, _Retry] = {}
         self._published: Document = {}
@@ -255,7 +253,7 @@ class SyncSession:
             if follower.is_ready:
                 if not self._remembers:
                     # Save which objects keep their nodes before creating more objects.
-                    await self._save(follower)
+                    await self._save_first(follower)
                     self._remembers = True
                 elif self._saving is None and self._is_save_due(follower):
                     self._saving = group.create_task(self._save(follower))
@@ -336,25 +334,43 @@ class SyncSession:
             async with asyncio.timeout(SAVE_SECONDS if follower.memory.has_changes else PAUSE_SECONDS):
                 await self._woken.wait()
 
-    async def _save(self, follower: Follower) -> None:
-        """Save changed memory, and publish the progress."""
-        status = self.status()
+    async def _save_first(self, follower: Follower) -> None:
+        """Save memory before objects are created; retry while the target answers with server errors."""
+        while (refusal := await self._save(follower)) is not None and refusal.status in SERVER_ERRORS:
+            await asyncio.sleep(self._save_pause)
+
+    async def _save(self, follower: Follower) -> ApiResponse | None:
+        """Save changed memory, and publish the progress; return the refusal of memory, if any."""
+        status, refusal = self.status(), None
         if self._published != (shown := status_document(self._name, status, kind=self._kind, end=self._end)):
             # The status is saved again if the target refuses it.
-            self._published = shown if await self._drive(save_memory([shown], MAX_ERRORS)) else {}
+            refusal = await self._drive(save_memory([shown]))
+            self._published = shown if refusal is None else {}
         changes = follower.memory.take_changes()
-        saved = not changes
+        unwritten, refusal_of_memory = changes, None
         try:
-            # The first save must succeed before objects are created.
-            saved = saved or await self._drive(save_memory(changes, MAX_ERRORS if self._remembers else None))
+            if changes and (refusal_of_memory := await self._drive(save_memory(changes))) is None:
+                unwritten = []
         finally:
             # Also on cancellation: the last save then writes them.
-            if not saved:
-                follower.memory.mark_unwritten(changes)
+            follower.memory.mark_unwritten(unwritten)
             self._saving = None
-        is_refused = not (saved and self._published)
-        pause = FAILED_SAVE_SECONDS if is_refused else max(SAVE_SECONDS, SAVE_SECONDS_EACH * len(changes))
-        self._next_save = asyncio.get_running_loop().time() + pause
+        self._plan_next_save(refusal_of_memory or refusal, max(SAVE_SECONDS, SAVE_SECONDS_EACH * len(changes)))
+        return refusal_of_memory
+
+    def _plan_next_save(self, refusal: ApiResponse | None, interval: float) -> None:
+        """Set the time of the next save: after this interval in seconds, or after a refusal with growing pauses.
+
+        A refusal is logged when its message changes.
+        """
+        problem = "" if refusal is None else refusal.message
+        if problem and problem != self._save_problem:
+            _log.warning("the state of the sync could not be saved, and is saved again later: %s", problem)
+        elif self._save_problem and not problem:
+            _log.warning("the state of the sync is saved again")
+        self._save_problem = problem
+        self._save_pause = min(2 * self._save_pause or FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS) if problem else 0.0
+        self._next_save = asyncio.get_running_loop().time() + (self._save_pause or interval)
 
     async def _drive(self, steps: RequestSteps[T]) -> T:
         return await drive(steps, self._send, asyncio.sleep)

@@ -51,28 +51,21 @@ def execute_write(follower: Follower, write: SyncWrite) -> RequestSteps[bool]:
     return (yield from _delete(follower, write))
 
 
-def save_memory(documents: list[Document], max_errors: int | None = None) -> RequestSteps[bool]:
-    """Write ConfigMaps of the memory; return True if all were written, False at the first refusal.
-
-    Args:
-        documents: the ConfigMaps.
-        max_errors: the number of internal errors that count as a refusal; None to retry until there are none.
-    """
+def save_memory(documents: list[Document]) -> RequestSteps[ApiResponse | None]:
+    """Write ConfigMaps of the memory; return None if all were written, else the first refusal."""
     for document in documents:
         path = f"{_CONFIG_MAPS}/{text(part(document, 'metadata'), 'name')}"
-        creation = ApiRequest("POST", _CONFIG_MAPS, _encode(document))
-        response = yield from send_with_retries(ApiRequest("PUT", path, creation.body), max_errors=max_errors)
+        read, creation = ApiRequest("GET", path), ApiRequest("POST", _CONFIG_MAPS, _encode(document))
+        response = yield from send_write(read, ApiRequest("PUT", path, creation.body))
         if response.status == _NOT_FOUND:
-            response = yield from send_with_retries(creation, max_errors=max_errors)
+            response = yield from send_write(read, creation)
         if response.status == _NOT_FOUND:
             namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": MEMORY_NAMESPACE}}
-            yield from send_with_retries(
-                ApiRequest("POST", "/api/v1/namespaces", _encode(namespace)), max_errors=max_errors
-            )
-            response = yield from send_with_retries(creation, max_errors=max_errors)
+            yield from send_write(read, ApiRequest("POST", "/api/v1/namespaces", _encode(namespace)))
+            response = yield from send_write(read, creation)
         if not response.ok:
-            return False
-    return True
+            return response
+    return None
 
 
 def read_memory() -> RequestSteps[list[Document]]:
@@ -93,14 +86,16 @@ def _create(follower: Follower, write: SyncWrite) -> RequestSteps[bool]:
     for pause in _PAUSES:
         if pause:
             yield pause
-        response = yield from send_write(ref, ApiRequest("POST", kind.path(ref.namespace), _encode(write.document)))
+        response = yield from send_write(
+            read_request(ref), ApiRequest("POST", kind.path(ref.namespace), _encode(write.document))
+        )
         if response.ok:
             return (yield from finish_creation(follower, write, _decode(response.body)))
         # Creating a default priority class that exists is forbidden, because there is a default already.
         is_forbidden_class = response.status == _FORBIDDEN and ref.plural == "priorityclasses"
         if response.status != _CONFLICT and not is_forbidden_class:
             break
-        there = yield from send_with_retries(_read(ref), max_errors=MAX_ERRORS)
+        there = yield from send_with_retries(read_request(ref), max_errors=MAX_ERRORS)
         if there.ok:
             metadata = part(_decode(there.body), "metadata")
             follower.found(write, text(metadata, "uid"), int(text(metadata, "resourceVersion") or 0))
@@ -163,7 +158,7 @@ def _write_differences(follower: Follower, write: SyncWrite, here: Document | No
         if pause:
             yield pause
         if here is None:
-            response = yield from send_with_retries(_read(ref), max_errors=MAX_ERRORS)
+            response = yield from send_with_retries(read_request(ref), max_errors=MAX_ERRORS)
             if not response.ok:
                 return response, written
             here = _decode(response.body)
@@ -186,7 +181,9 @@ def _put_differences(follower: Follower, write: SyncWrite, here: Document) -> Re
         put = puts.pop(0)
         path = kind.path(ref.namespace, ref.name, put.subresource)
         version = text(part(here, "metadata"), "resourceVersion") if put.subresource != "status" else ""
-        response = yield from send_write(ref, ApiRequest("PUT", path, _encode(_at_version(version, put.document))))
+        response = yield from send_write(
+            read_request(ref), ApiRequest("PUT", path, _encode(_at_version(version, put.document)))
+        )
         if not response.ok:
             return response, written
         here, written = _decode(response.body), True
@@ -209,11 +206,13 @@ def _at_version(version: str, document: Document) -> Document:
 def _delete(follower: Follower, write: SyncWrite) -> RequestSteps[bool]:
     kind, ref = BY_PLURAL[write.ref.plural], write.ref
     options = {"gracePeriodSeconds": 0, "preconditions": {"uid": write.uid}}
-    response = yield from send_write(ref, ApiRequest("DELETE", kind.path(ref.namespace, ref.name), _encode(options)))
+    response = yield from send_write(
+        read_request(ref), ApiRequest("DELETE", kind.path(ref.namespace, ref.name), _encode(options))
+    )
     is_gone = response.status == _NOT_FOUND
     if response.status == _CONFLICT:
         # Usually another object has this name now.
-        there = yield from send_with_retries(_read(ref), max_errors=MAX_ERRORS)
+        there = yield from send_with_retries(read_request(ref), max_errors=MAX_ERRORS)
         is_replaced = there.ok and text(part(_decode(there.body), "metadata"), "uid") not in ("", write.uid)
         is_gone = is_replaced or there.status == _NOT_FOUND
     if response.ok or is_gone:
@@ -222,28 +221,29 @@ def _delete(follower: Follower, write: SyncWrite) -> RequestSteps[bool]:
     return _failed(follower, write, response)
 
 
-def _read(ref: ObjectRef) -> ApiRequest:
+def read_request(ref: ObjectRef) -> ApiRequest:
+    """Return the request that reads an object."""
     return ApiRequest("GET", BY_PLURAL[ref.plural].path(ref.namespace, ref.name))
 
 
-def send_write(ref: ObjectRef, request: ApiRequest) -> RequestSteps[ApiResponse]:
+def send_write(read: ApiRequest, request: ApiRequest) -> RequestSteps[ApiResponse]:
     """Send a write, and return the response.
 
     It is retried while the server is busy or unavailable, but not forever if the server answers reads in the meantime.
 
     Args:
-        ref: the object, or one of several, which is read.
+        read: reads the object, or one of several.
         request: the write.
     """
     while True:
         response = yield from send_with_retries(request, max_errors=MAX_ERRORS, errors=SERVER_ERRORS)
         if response.status not in _UNAVAILABLE:
             return response
-        there = yield _read(ref)
+        there = yield read
         if there.status not in (_TOO_MANY, NO_ANSWER, *_UNAVAILABLE):
             return response
         yield _FIRST_PAUSE
-        yield from send_with_retries(_read(ref), max_errors=MAX_ERRORS)
+        yield from send_with_retries(read, max_errors=MAX_ERRORS)
 
 
 def send_with_retries(
