@@ -48,3 +48,18 @@ def test_manifest_pods_can_be_bound_to_trace_nodes(folder: Path) -> None:
 def test_unknown_and_duplicate_tables_and_empty_inputs_are_refused(paths: list[str], want: str, folder: Path) -> None:
     with pytest.raises(InputError, match=want):
         load_inputs([str(folder / path) for path in paths])
+
+
+def test_tables_beside_manifests_in_a_folder_cause_a_warning(folder: Path) -> None:
+    warning = next(each for each in load_inputs([str(folder)]).manifest.warnings if each.kind == "unread tables")
+    nodes, tasks = folder / "nodes.csv", folder / "tasks.csv"
+    assert str(warning) == (
+        f"{folder} {nodes}, {tasks}: in folders, only manifests are read; this trace is ignored; "
+        f"try {folder} {nodes} {tasks}"
+    )
+    (folder / "pod.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n")
+    with pytest.raises(InputError, match="only manifests are read; refused because of --strict"):
+        load_inputs([str(folder)], strict=True)
+    read = load_inputs([str(folder), str(nodes)], strict=True)
+    assert read.trace is not None
+    assert read.manifest.warnings == []

@@ -100,6 +100,17 @@ def _files_below(folder: Path) -> list[InputFile]:
     return [InputFile(name, Path(name), found=True) for name in sorted(found, key=lambda name: name.split(os.sep))]
 
 
+def table_files(paths: Sequence[str]) -> list[InputFile]:
+    """Return the files in folders among the paths that are named like tables of traces, which `find_files` leaves out."""
+    return [
+        InputFile(os.path.join(where, name), Path(where, name), found=True)
+        for text in paths
+        for where, _, names in os.walk(text)
+        for name in sorted(names)
+        if _table_suffix(name)
+    ]
+
+
 def _table_suffix(name: str) -> str:
     """Return the suffix of a table of a trace, of which a folder alone names none; "" if it is another file."""
     return next((suffix for suffix in (".csv", ".csv.gz", ".csv.zst") if name.endswith(suffix)), "")

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, BinaryIO
 import msgspec
 
 from bayplan.base.errors import InputError
-from bayplan.formats.files import InputFile, find_files, read_bytes
-from bayplan.formats.manifest import Manifest, PlainObject
+from bayplan.formats.files import InputFile, find_files, read_bytes, table_files
+from bayplan.formats.manifest import LoadWarning, Manifest, PlainObject, WarningKind
 from bayplan.formats.manifests import GeneratedNames, ManifestLoader
 from bayplan.formats.trace import Trace
 
@@ -28,6 +28,7 @@ LoadProgress = Callable[[str, int], None]
 """Called with the current file and the number of documents read so far, after every 1,000 documents and at the end of each file."""
 
 _PROGRESS_STEP = 1000
+_SHOWN_TABLES = 3
 _YAML = (".yaml", ".yml")
 
 
@@ -82,7 +83,7 @@ def load_inputs(
 
     Tables of traces are recognised by name and header (see `bayplan.formats.traces.reading.detect_table`); everything
     else is a manifest. A Trace document can name further tables and select a part of them. Pods of manifests may be
-    bound to nodes of the trace.
+    bound to nodes of the trace. Tables in folders are not read; without a trace, they cause a warning.
 
     Args:
         paths: see `bayplan.formats.files.find_files`; `-` must be a manifest.
@@ -110,6 +111,8 @@ def load_inputs(
             trace = _load_file(loader, file, stdin, progress, trace)
         nodes, pods = (trace.nodes, trace.pods) if trace is not None else ((), ())
         manifest = loader.finish([node.metadata.name for node in nodes], (each.pod for each in pods))
+    if trace is None:
+        _warn_of_tables(manifest, paths, strict=strict)
     return Inputs(manifest=manifest, trace=trace)
 
 
@@ -141,6 +144,31 @@ def _table(file: InputFile) -> TraceTable | None:
     from bayplan.formats.traces.reading import detect_table
 
     return detect_table(file)
+
+
+def _warn_of_tables(manifest: Manifest, paths: Sequence[str], *, strict: bool) -> None:
+    """Warn of tables of traces in folders, where only manifests are read.
+
+    Raises:
+        InputError: there are such tables, and the load is strict.
+    """
+    tables = [file.name for file in table_files(paths) if _is_table(file)]
+    if not tables:
+        return
+    what = f"{', '.join(tables[:_SHOWN_TABLES])}{' and others' * (len(tables) > _SHOWN_TABLES)}"
+    problem, hint = "in folders, only manifests are read", f"{' '.join([*paths, *tables[:_SHOWN_TABLES]])}"
+    if strict:
+        raise InputError(f"{what}: {problem}; refused because of --strict", hint=hint)
+    kind = WarningKind.UNREAD_TABLES
+    problem += "; this trace is ignored"
+    manifest.warnings.append(LoadWarning(kind=kind, where=paths[0], what=what, problem=problem, hint=hint))
+
+
+def _is_table(file: InputFile) -> bool:
+    try:
+        return _table(file) is not None
+    except InputError:
+        return False
 
 
 def _read_trace(tables: Sequence[tuple[InputFile, TraceTable]]) -> Trace | None:

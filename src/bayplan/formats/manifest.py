@@ -36,6 +36,7 @@ class WarningKind(StrEnum):
     GENERATED_NAME = "generated name"
     SKIPPED_ROWS = "skipped rows"
     UNKNOWN_REVISION = "unknown revision"
+    UNREAD_TABLES = "unread tables"
 
     @property
     def is_note(self) -> bool:
