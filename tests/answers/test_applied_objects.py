@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
-from bayplan.answers.changes import LAST_APPLIED, Change, parse_change
+from bayplan.answers.applied_objects import LAST_APPLIED
+from bayplan.answers.changes import Change, parse_change
 from bayplan.answers.copies import admission_of
 from bayplan.answers.what_if import Answer, Reschedule, what_if
+from bayplan.app.question_clusters import read_change
 from bayplan.base.errors import InputError
 from bayplan.objects.meta import KubernetesObject
-from bayplan.objects.node import Node, NodeSpec
+from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
+from bayplan.objects.policy import ResourceQuota
 from bayplan.objects.storage import PersistentVolume
 from bayplan.objects.volumes import Volume
 from bayplan.testing.builders import make_node, make_pod
@@ -205,7 +211,7 @@ def test_a_label_that_the_manifest_lacks_is_removed_if_the_last_applied_manifest
 
 
 @pytest.mark.parametrize("version", ["", "7"])
-def test_applied_objects_keep_the_labels_and_the_status_that_their_manifest_lacks(version: str) -> None:
+def test_applied_objects_keep_the_labels_taints_and_status_that_their_manifest_lacks(version: str) -> None:
     existing = replace(TAINTED, metadata=replace(TAINTED.metadata, resource_version=version))
     manifest = {"kind": "Node", "metadata": {"name": "n1"}, "spec": {"unschedulable": True}}
     found: list[Node | None] = []
@@ -214,8 +220,47 @@ def test_applied_objects_keep_the_labels_and_the_status_that_their_manifest_lack
         [Change("apply", "new.yaml", objects=(make_object({"apiVersion": "v1", **manifest}),))],
         after=lambda trial: found.append(trial.node("n1")),
     )
-    metadata, spec = replace(existing.metadata, resource_version=""), NodeSpec(unschedulable=True)
-    assert found == [replace(existing, metadata=metadata, spec=spec)]
+    metadata = replace(existing.metadata, resource_version="")
+    assert found == [replace(existing, metadata=metadata, spec=replace(existing.spec, unschedulable=True))]
+
+
+TAINTS = [{"key": "x", "value": "y", "effect": "NoExecute"}]
+
+
+@pytest.mark.parametrize(
+    ("spec", "last", "want"),
+    [
+        pytest.param({}, {}, (True, 1), id="a field that the manifest lacks is kept"),
+        pytest.param({}, {"taints": TAINTS}, (True, 0), id="a field of the last manifest is removed"),
+        pytest.param({"unschedulable": False}, {}, (False, 1), id="a default that is written"),
+        pytest.param({"taints": []}, {}, (True, 0), id="an empty list"),
+        pytest.param({"taints": None}, {}, (True, 0), id="null removes a field"),
+        pytest.param({"taints": [*TAINTS, {"key": "z", "effect": "NoSchedule"}]}, {}, (True, 2), id="a longer list"),
+    ],
+)
+def test_specs_are_merged_as_kubectl_apply_does(
+    spec: dict[str, object], last: dict[str, object], want: tuple[bool, int], tmp_path: Path
+) -> None:
+    annotations = {LAST_APPLIED: json.dumps({"spec": last})}
+    spec_before = replace(TAINTED.spec, unschedulable=True)
+    existing = replace(TAINTED, metadata=replace(TAINTED.metadata, annotations=annotations), spec=spec_before)
+    file = tmp_path / "node.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "spec": spec}))
+    found: list[Node | None] = []
+    what_if(cluster_of(existing), [read_change(f"apply={file}")], after=lambda trial: found.append(trial.node("n1")))
+    assert [(node.spec.unschedulable, len(node.spec.taints)) for node in found if node is not None] == [want]
+
+
+def test_an_applied_quota_keeps_the_limits_that_its_manifest_lacks() -> None:
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "default"}}
+    old, new = (make_object({**quota, "spec": {"hard": hard}}) for hard in ({"pods": "1", "cpu": "4"}, {"pods": "2"}))
+    found: list[ResourceQuota | None] = []
+    what_if(
+        cluster_of(node("n1"), old),
+        [Change("apply", "new.yaml", objects=(new,))],
+        after=lambda trial: found.append(trial.catalog.get(ResourceQuota, "default/q")),
+    )
+    assert [each and each.spec.hard for each in found] == [{"pods": "2", "cpu": "4"}]
 
 
 def test_an_applied_volume_stays_bound() -> None:

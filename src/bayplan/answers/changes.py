@@ -6,13 +6,14 @@ pattern (``pool-a-*``) or label (``label:disk=ssd``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from bayplan.analysis.node_taints import parse_taint, taint_text
+from bayplan.answers.applied_objects import merged_metadata, updated
 from bayplan.answers.changed_cluster import ChangedCluster
 from bayplan.answers.copies import Template, admission_of, check_has_replicas, quota_namespaces, replacement
 from bayplan.answers.daemon_pods import daemon_models
@@ -26,20 +27,18 @@ from bayplan.answers.workloads import KINDS
 from bayplan.base.counted_nouns import format_count, is_or_are
 from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
+from bayplan.base.plain_data import Document, part
 from bayplan.cluster.admission import PodAdmission
 from bayplan.cluster.namespace_policies import PodForbidden
 from bayplan.controllers.pod_ranking import rank_active, rank_for_deletion
 from bayplan.controllers.stateful_pods import ordinal_of
-from bayplan.objects.defaults import default_object
-from bayplan.objects.meta import KubernetesObject, ObjectMeta
+from bayplan.objects.kinds import encode
+from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node, Taint
 from bayplan.objects.pod import Pod, PodSpec
 from bayplan.objects.selectors import tolerates
 
 T = TypeVar("T", bound=KubernetesObject)
-
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-"""The annotation in which kubectl apply stores the last manifest of an object, as JSON."""
 
 API_TOKEN = "kube-api-access-"
 """The start of the name of the volume that kube-apiserver adds to pods for the token of their service account."""
@@ -56,12 +55,14 @@ class Change(msgspec.Struct, frozen=True):
         target: the nodes, zone, workload or number of nodes to change.
         value: the text after the colon of ``KIND=TARGET:VALUE``, or "".
         objects: the objects to create or replace, for ``apply``.
+        specs: the specs of these objects as written; () if all fields are meant that differ from their defaults.
     """
 
     kind: str
     target: str
     value: str = ""
     objects: tuple[KubernetesObject, ...] = ()
+    specs: tuple[Document, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.kind}={self.target}" + (f":{self.value}" if self.value else "")
@@ -236,10 +237,10 @@ def _untaint(change: Change, here: ChangedCluster) -> None:
 
 def _resize(change: Change, here: ChangedCluster) -> None:
     amounts: dict[str, str] = {}
-    for part in change.value.split(","):
-        key, equals, value = part.partition("=")
+    for amount in change.value.split(","):
+        key, equals, value = amount.partition("=")
         if not equals:
-            raise InputError("resize", got=repr(part), wanted="resource=amount", hint="resize=NODE:cpu=8,memory=32Gi")
+            raise InputError("resize", got=repr(amount), wanted="resource=amount", hint="resize=NODE:cpu=8,memory=32Gi")
         check_node_amount(key, value, what="resize", example="resize=NODE:cpu=8,memory=32Gi")
         amounts[key] = value
     for node in matching_nodes(change.target, here.trial.nodes()):
@@ -346,16 +347,17 @@ def _priority(change: Change, here: ChangedCluster) -> None:
 
 def _apply(change: Change, here: ChangedCluster) -> None:
     workloads: list[str] = []
-    for item in change.objects:
+    specs = change.specs or [part(encode(item), "spec") for item in change.objects]
+    for item, spec in zip(change.objects, specs, strict=True):
         if isinstance(item, Node):
             old = here.trial.node(item.key)
-            here.trial.put(_updated(item, old))
+            here.trial.put(updated(item, old, spec))
             if old is None:
                 here.effect.nodes_added[item.key] = None
             else:
                 _evict(item.key, [taint for taint in item.spec.taints if taint not in old.spec.taints], here)
         elif not isinstance(item, Pod):
-            here.trial.put(_updated(item, here.get(type(item), item.key)))
+            here.trial.put(updated(item, here.get(type(item), item.key), spec))
             if type(item).__name__.lower() in KINDS:
                 workloads.append(f"{type(item).__name__.lower()}/{item.key}")
     # Applied limits, quotas and priority classes hold for all pods of the file.
@@ -392,48 +394,7 @@ def _apply_pod(pod: Pod, file: str, admission: PodAdmission, here: ChangedCluste
         here.effect.notes["running pods are deleted, and the applied pods that replace them are scheduled"] = None
     else:
         spec = replace(pod.spec, node_name=old.spec.node_name)
-        here.update(replace(pod, metadata=_applied(pod.metadata, old.metadata), spec=spec, status=old.status))
-
-
-def _updated(item: T, old: T | None) -> T:
-    """Return an applied object with the merged metadata, and the status if it has none, of the existing one."""
-    if old is None:
-        return item
-    none = getattr(default_object(type(item)()), "status", None)
-    if none is not None and getattr(item, "status", None) == none:
-        item = replace(item, status=getattr(old, "status", none))
-    # Clear the resource version, or the scheduler would ignore the update as a duplicate.
-    return replace(item, metadata=replace(_applied(item.metadata, old.metadata), resource_version=""))
-
-
-def _applied(metadata: ObjectMeta, old: ObjectMeta) -> ObjectMeta:
-    """Merge the metadata of a manifest into those of the existing object, as kubectl apply does."""
-    try:
-        last = msgspec.json.decode(old.annotations.get(LAST_APPLIED, "{}"), type=_Manifest).metadata
-    except msgspec.MsgspecError:
-        last = _Metadata()
-    return replace(
-        old,
-        labels=_merged(metadata.labels, old.labels, last.labels),
-        annotations=_merged(metadata.annotations, old.annotations, last.annotations),
-        owner_references=metadata.owner_references or old.owner_references,
-    )
-
-
-def _merged(new: Mapping[str, str], old: Mapping[str, str], last: Mapping[str, object] | None) -> dict[str, str]:
-    """Return labels or annotations of a manifest, and the existing ones that the last manifest did not have."""
-    return {**{key: value for key, value in old.items() if key not in (last or ())}, **new}
-
-
-class _Metadata(msgspec.Struct):
-    labels: dict[str, object] | None = None
-    annotations: dict[str, object] | None = None
-
-
-class _Manifest(msgspec.Struct):
-    """The parts of the annotation `LAST_APPLIED` that are read."""
-
-    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+        here.update(replace(pod, metadata=merged_metadata(pod.metadata, old.metadata), spec=spec, status=old.status))
 
 
 def _manifest_spec(spec: PodSpec) -> PodSpec:

@@ -12,6 +12,7 @@ from bayplan.answers.configuration_changes import changed_configuration, is_prof
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.app.scheduler_setup import SchedulerSetup, SetupOrigin
 from bayplan.app.sources.cluster_source import ClusterSource
+from bayplan.base.plain_data import part
 
 CONFIGURATION_CHANGES = ("config", "weight", "disable", "plugin", "feature-gates")
 """Changes of the scheduler: config=FILE, weight=PLUGIN:N, disable=PLUGIN, plugin=FILE.py:CLASS, feature-gates=GATES."""
@@ -38,7 +39,9 @@ def read_change(text: str, *, strict: bool = False) -> Change:
     # Imported here, because only this kind of change reads manifests.
     from bayplan.formats.inputs import load_inputs
 
-    return replace(change, objects=tuple(load_inputs([change.target], strict=strict).manifest.objects()))
+    loaded = load_inputs([change.target], strict=strict).manifest.loaded
+    objects, specs = (each.typed for each in loaded), (part(each.document, "spec") for each in loaded)
+    return replace(change, objects=tuple(objects), specs=tuple(specs))
 
 
 def is_configuration_change(text: str) -> bool:
