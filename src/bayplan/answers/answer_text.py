@@ -290,13 +290,17 @@ def difference_text(answer: Answer, *, names: tuple[str, str] | None = None, eve
     if not parts:
         same = "the pod is where it was" if answer.pods == 1 else f"all {answer.pods:,} pods are where they were"
         same = same if answer.pods else "the cluster has no pods"
-        lines = [f"{changes}: no difference; {same}."]
+        lines = [
+            f"{changes}: {same}, with other differences." if answer.changed else f"{changes}: no difference; {same}."
+        ]
     else:
         lines = [f"{changes}: of {format_count(answer.pods, 'pod')}, {', '.join(parts)}."]
     if evictions := _evictions(answer):
         lines[0] = f"{lines[0].removesuffix('.')}; {evictions}."
     rows = [(each.name, _figure(each.name, each.before), _figure(each.name, each.after)) for each in answer.measures]
     lines += ["", *columns(("", before, after), rows, everything=True)]
+    if answer.changed:
+        lines += ["", *(f"{each}." for each in answer.changed)]
     plugins = Counter(each.plugin for each in answer.differences if each.plugin)
     if plugins:
         lines += ["", f"Plugins that decided: {listed(dict(plugins.most_common()), most=6)}"]

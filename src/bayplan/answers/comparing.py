@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from bayplan.analysis.fragmentation import shapes_of_pods
+from bayplan.analysis.units import format_list
 from bayplan.answers.matching_pods import matching_pods
-from bayplan.answers.pod_differences import Side, differences
+from bayplan.answers.pod_differences import SHOWN, Side, differences
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.what_if import MAX_EXPLAINED, Answer, answer_of, hypothetical_decisions, measures, side_of
 from bayplan.base.counted_nouns import format_count
 from bayplan.engine.records import RecordLevel
+from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod, waiting_message
+from bayplan.objects.requests import fit_requests, node_amounts
+
+_NODE_FACTS: Mapping[str, Callable[[Node], object]] = {
+    "different allocatable amounts": lambda node: node_amounts(node.status.allocatable),
+    "different labels": lambda node: node.metadata.labels,
+    "different taints": lambda node: (node.spec.taints, node.spec.unschedulable),
+}
 
 
 def compare(
@@ -25,6 +34,7 @@ def compare(
 ) -> Answer:
     """Return how two clusters differ, pod by pod.
 
+    Nodes without pods, and pods on the same node, may differ, too: in requests, allocatable amounts, labels and taints.
     Pods with the same namespace and name are compared, and replicas of a workload with different names, which the answer
     shows with their name in `a`; see `bayplan.answers.matching_pods`.
 
@@ -53,7 +63,35 @@ def compare(
             f"{count} of workloads {'has a different name' if len(names_in_a) == 1 else 'have different names'} in {names[1]}: "
             "replicas on the same node are compared, then the others, those with a node first, in the order of their creation"
         )
-    return answer_of(names, before, after, rows, looked_at, texts)
+    changed = [*_changed_pods(a, b, names_in_a), *_changed_nodes(a, b)]
+    return replace(answer_of(names, before, after, rows, looked_at, texts), changed=changed)
+
+
+def _changed_pods(a: QuestionCluster, b: QuestionCluster, names_in_a: Mapping[str, str]) -> list[str]:
+    """Return the pods of both clusters with different requests, in words; [] if there are none."""
+    pods = {names_in_a.get(pod.key, pod.key): pod for pod in b.all(Pod)}
+    changed = [
+        pod.key
+        for pod in a.all(Pod)
+        if (other := pods.get(pod.key)) is not None and fit_requests(pod) != fit_requests(other)
+    ]
+    return _counted(changed, "pod", "different requests")
+
+
+def _changed_nodes(a: QuestionCluster, b: QuestionCluster) -> list[str]:
+    """Return the nodes of both clusters that differ in what the scheduler reads of them, in words; [] if there are none."""
+    found: list[str] = []
+    pairs = [(node, other) for node in a.all(Node) if (other := b.get(Node, node.key)) is not None]
+    for what, read in _NODE_FACTS.items():
+        found += _counted([node.key for node, other in pairs if read(node) != read(other)], "node", what)
+    return found
+
+
+def _counted(names: Sequence[str], noun: str, what: str) -> list[str]:
+    if not names:
+        return []
+    shown = format_list(sorted(names)[:SHOWN], more=max(0, len(names) - SHOWN))
+    return [f"{format_count(len(names), noun)} {'has' if len(names) == 1 else 'have'} {what}: {shown}"]
 
 
 def _renamed(side: Side, new_names: Mapping[str, str], old_names: Mapping[str, str]) -> Side:

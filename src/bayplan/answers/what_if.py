@@ -74,6 +74,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         counts: the number of pods by kind of difference, in the order of `DifferenceKind`.
         explained: the number of moved pods with a known reason.
         assumptions: the assumptions behind the answer, in sentences.
+        changed: the objects that differ in other ways than a pod's node, in words; only of two clusters.
     """
 
     changes: Sequence[str]
@@ -84,6 +85,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     counts: dict[str, int]
     explained: int
     assumptions: Sequence[str]
+    changed: Sequence[str] = ()
 
     def _repr_html_(self) -> str:
         counts = ", ".join(f"{count:,} {kind}" for kind, count in self.counts.items() if count) or "no difference"
