@@ -8,6 +8,7 @@ import pytest
 
 from bayplan.app.scenario_runs import ScenarioOptions, run_scenarios
 from bayplan.base.errors import InputError
+from bayplan.scenarios.loading import find_scenarios
 from bayplan.scenarios.scenario import ACTIONS
 from tests.scenarios.files import HEAD, write
 
@@ -154,3 +155,25 @@ def test_a_file_can_contain_several_scenarios(tmp_path: Path) -> None:
     names = [result.name for result in run_scenarios(ScenarioOptions(paths=[str(path)]))]
     assert names == ["test", "other"]
     assert [result.name for result in run_scenarios(ScenarioOptions(paths=[str(path)], only="oth"))] == ["other"]
+
+
+def test_copies_of_an_inflated_trace_have_other_names_than_the_pods_of_steps(tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text("sn,cpu_milli,memory_mib,gpu,model\ngke-a,4000,8192,0,\n")
+    (tmp_path / "tasks.csv").write_text(
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,creation_time,deletion_time\np1,1000,1,0,0,0,60\n"
+    )
+    path = tmp_path / "scenario.yaml"
+    path.write_text("""
+apiVersion: bayplan.io/v1alpha1
+kind: Scenario
+name: test
+cluster: [nodes.csv, tasks.csv]
+workload: {apiVersion: bayplan.io/v1alpha1, kind: Workload, inflate: {resource: cpu, load: 0.75}}
+steps:
+- create:
+  - {apiVersion: v1, kind: Pod, metadata: {name: p1-2, namespace: default}, spec: {containers: [{name: c}]}}
+""")
+    (found,) = find_scenarios([str(path)])
+    inputs = found.make().inputs
+    assert inputs.trace is not None
+    assert [each.pod.metadata.name for each in inputs.trace.pods] == ["p1", "p1-3", "p1-4"]

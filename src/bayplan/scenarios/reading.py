@@ -18,6 +18,7 @@ from bayplan.formats.manifest import Manifest
 from bayplan.formats.manifests import GeneratedNames
 from bayplan.formats.typed_documents import duration_at, placed, read_typed
 from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import Pod
 from bayplan.scenarios.scenario import ACTIONS, API_VERSION, KIND, SETTLED, Check, Scenario, Step, actions_of
 from bayplan.sim.simulator import Simulator
 from bayplan.workloads.shape import read_shape, shape_of, shaped_inputs
@@ -214,8 +215,9 @@ def _load_parts(document: Document, scenario: Scenario, folder: Path) -> tuple[I
     """Return the cluster at the start and the steps, whose objects all have different names if names are generated."""
     names: GeneratedNames | None = GeneratedNames()
     while names is not None:
-        inputs = _shaped(document, scenario, folder, names)
+        inputs = _load_cluster(document, scenario, folder, names)
         steps = [_plan_step(document, step, number, folder, names) for number, step in enumerate(scenario.steps)]
+        inputs = _shaped(document, scenario, folder, inputs, steps)
         pods = inputs.trace.pods if inputs.trace is not None else ()
         # Load everything again in the rare case that a part names an object like a generated name of an earlier part.
         names = names.for_next_load(each.pod for each in pods)
@@ -229,14 +231,15 @@ def _objects(document: Document, step: Step, path: str, folder: Path, names: Gen
     return Manifest()
 
 
-def _shaped(document: Document, scenario: Scenario, folder: Path, names: GeneratedNames) -> Inputs:
+def _shaped(document: Document, scenario: Scenario, folder: Path, inputs: Inputs, steps: Sequence[StepPlan]) -> Inputs:
     """Return the cluster at the start, with its trace changed by the scenario's workload."""
-    given, inputs = scenario.workload, _load_cluster(document, scenario, folder, names)
+    given = scenario.workload
     if given is None:
         return inputs
     shape = read_shape(folder / given) if isinstance(given, str) else shape_of(document.part("$.workload", given))
     try:
-        return shaped_inputs(inputs, shape, scenario.seed, what="Scenario $.workload")
+        of_steps = [item.key for step in steps for item in step.objects if isinstance(item, Pod)]
+        return shaped_inputs(inputs, shape, scenario.seed, what="Scenario $.workload", taken=of_steps)
     except InputError as problem:
         raise placed(problem, document) from None
 

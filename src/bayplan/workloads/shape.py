@@ -90,7 +90,9 @@ def shape_of(document: Document) -> WorkloadShape:
     return shape
 
 
-def shaped_inputs(inputs: Inputs, shape: WorkloadShape | None, seed: int, *, what: str) -> Inputs:
+def shaped_inputs(
+    inputs: Inputs, shape: WorkloadShape | None, seed: int, *, what: str, taken: Iterable[str] = ()
+) -> Inputs:
     """Return the inputs with the trace changed by a shape; the same inputs without a shape.
 
     Args:
@@ -98,6 +100,7 @@ def shaped_inputs(inputs: Inputs, shape: WorkloadShape | None, seed: int, *, wha
         shape: the shape; None for no changes.
         seed: the seed of the run.
         what: the option or field that names the shape, for error messages.
+        taken: the keys of pods that are created later, which copies must not have.
 
     Raises:
         InputError: the input has no trace, or the trace lacks data that a change needs.
@@ -106,8 +109,8 @@ def shaped_inputs(inputs: Inputs, shape: WorkloadShape | None, seed: int, *, wha
         return inputs
     if inputs.trace is None:
         raise InputError(what, wanted="a trace in the input", got="only manifests")
-    taken = [pod.key for pod in inputs.manifest.pods]
-    return msgspec.structs.replace(inputs, trace=shaped(inputs.trace, shape, seed, taken))
+    keys = (*(pod.key for pod in inputs.manifest.pods), *taken)
+    return msgspec.structs.replace(inputs, trace=shaped(inputs.trace, shape, seed, keys))
 
 
 def shaped(trace: Trace, shape: WorkloadShape, seed: int, taken: Iterable[str] = ()) -> Trace:
