@@ -35,6 +35,17 @@ def test_an_invalid_file_is_refused(tmp_path: Path) -> None:
         make_api_server(ServerOptions(port=0), [str(path)])
 
 
+def test_invalid_labels_of_a_dump_are_noted(tmp_path: Path) -> None:
+    path = tmp_path / "dump.yaml"
+    path.write_text("{apiVersion: v1, kind: Node, metadata: {name: gke-a-x9z8, uid: u1, labels: {zone: not valid}}}\n")
+    server, loaded = make_api_server(ServerOptions(port=0), [str(path)])
+    server.close()
+    (where, problems), *others = loaded.unknown.items()
+    assert (where, others) == (f"{path}:1 Node/gke-a-x9z8", [])
+    assert problems[0].startswith('metadata.labels: Invalid value: "not valid": a valid label must be')
+    assert problems[0].endswith(", but loaded")
+
+
 def test_a_service_listens_schedules_and_stops() -> None:
     options = SimulatorOptions(scheduler=SchedulerOptions(seed=3))
     service = make_service(ServerOptions(port=0), options, [str(example_path("three-zones"))])

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import msgspec
 
 from bayplan.analysis.grouped_problems import group_messages
 from bayplan.apiserver.http.server import ApiServer, ServerOptions
+from bayplan.apiserver.model.errors import Cause
 from bayplan.apiserver.rest.loading import Loaded, load_documents
+from bayplan.apiserver.validation.formats import labels
 from bayplan.app.metrics_page import MetricsPage
 from bayplan.app.simulator_server import SimulatorOptions, SimulatorServer
 from bayplan.base.clock import Clock
+from bayplan.base.plain_data import part
 from bayplan.controllers.revisions import unknown_revisions
 from bayplan.formats.inputs import read_objects
+from bayplan.formats.manifest import PlainObject
 from bayplan.http_api.application import Service as OwnApi
 from bayplan.objects.workloads import DaemonSet
 from bayplan.ui.application import Page
@@ -131,10 +135,29 @@ def make_api_server(
     """
     server = ApiServer(options) if clock is None else ApiServer(options, clock=clock)
     try:
-        loaded = load_documents(server.backend, read_objects(paths, stdin=sys.stdin.buffer)) if paths else Loaded()
+        loaded = _load(server, paths) if paths else Loaded()
     except BaseException:
         server.close()
         raise
     # No client has seen a revision yet, so none can ask for the history of loading.
     server.backend.store.compact()
     return server, loaded
+
+
+def _load(server: ApiServer, paths: Sequence[str]) -> Loaded:
+    """Load files; note the invalid labels of objects with uids, which are stored as they are."""
+    invalid: dict[str, list[str]] = {}
+
+    def noting() -> Iterator[PlainObject]:
+        for each in read_objects(paths, stdin=sys.stdin.buffer):
+            metadata, causes = part(each.value, "metadata"), list[Cause]()
+            labels(metadata.get("labels"), "metadata.labels", causes)
+            if causes and metadata.get("uid"):
+                name = f"{each.where} {each.value.get('kind')}/{metadata.get('name')}"
+                invalid[name] = [f"{cause.field}: {cause.message}, but loaded" for cause in causes]
+            yield each
+
+    loaded = load_documents(server.backend, noting())
+    for name, problems in invalid.items():
+        loaded.unknown[name] = [*loaded.unknown.get(name, ()), *problems]
+    return loaded
