@@ -40,6 +40,7 @@ from bayplan.app.custom_plugins import CustomPlugin
 from bayplan.app.library_arguments import (
     checked_gates,
     checked_mix,
+    checked_seeds,
     checked_shapes,
     checked_target,
     listed_objects,
@@ -170,9 +171,13 @@ class Cluster:
 
     @classmethod
     def load(cls, *paths: str | Path, **options: Any) -> Self:
-        """Return a cluster with the objects of manifests (files, folders, globs); `options` as for the class."""
+        """Return a cluster with the objects of manifests (files, folders, globs; no traces); `options` as for the class."""
         given = converted(paths, Sequence[str], where="Cluster.load", name="paths")
-        return cls(load_inputs(given).manifest.objects(), **options)
+        inputs = load_inputs(given)
+        if inputs.trace is not None:
+            hint = f"simulate(SimulationOptions(paths={[*given]}))"
+            raise InputError("Cluster.load", wanted="manifests", got="a trace", hint=hint)
+        return cls(inputs.manifest.objects(), **options)
 
     @property
     def state(self) -> ClusterState:
@@ -217,11 +222,13 @@ class Cluster:
     def add(self, *objects: KubernetesObject | Mapping[str, object]) -> None:
         """Add objects, or replace existing objects of the same name; pods without a node wait for `schedule`.
 
+        A pod that has a node keeps it; `remove` it first to have it scheduled again.
+
         Args:
             objects: typed objects, or manifests as dicts, such as `Suggestion.objects`.
 
         Raises:
-            InputError: a value is not an object of the Kubernetes API.
+            InputError: a value is not an object of the Kubernetes API, or has no name.
         """
         for each in objects:
             item = typed_object(each, "Cluster.add")
@@ -279,6 +286,7 @@ class Cluster:
             InputError: the pod or node does not exist.
             PluginError: a plugin returned something of the wrong type. Its own exceptions are raised unchanged.
         """
+        best = max(0, converted(best, int, where="best", name="best"))
         pods, lives = self.timelines(), self.find(target)
         life = next((each for each in lives if each.fate in WAITING), lives[0])
         now_ns = 0 if self.source is None else self.source.now_ns
@@ -347,10 +355,8 @@ class Cluster:
         Raises:
             InputError: a workload does not exist.
         """
-        if isinstance(seeds, int):
-            raise InputError("seeds", got=repr(seeds), wanted="a list of seeds", hint=f"range({seeds})")
-        limit = converted(limit, int, where="limit", name="limit")
-        return capacity(self.questions(), parse_mix(checked_mix(mix)), preempts=preempts, limit=limit, seeds=seeds)
+        limit, mixed = converted(limit, int, where="limit", name="limit"), parse_mix(checked_mix(mix))
+        return capacity(self.questions(), mixed, preempts=preempts, limit=limit, seeds=checked_seeds(seeds))
 
     def what_if(
         self, *changes: str, configuration: Sequence[str] = (), reschedule: str | Sequence[str] = "new"

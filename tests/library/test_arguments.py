@@ -183,6 +183,44 @@ def two_nodes() -> Cluster:
             id="a text instead of a list of changes",
         ),
         pytest.param(
+            lambda it: it.what_if(configuration=["scale=web:4"]),
+            r"configuration: expected changes of the scheduler: config=.*, got 'scale=web:4'; try what_if\('scale=web:4'",
+            id="a change of the cluster as configuration",
+        ),
+        pytest.param(
+            lambda it: it.what_if("cordon=gke-a-x9z8", reschedule=None),
+            "reschedule: expected a list of strings, got NoneType",
+            id="None instead of workloads",
+        ),
+        pytest.param(
+            lambda it: it.capacity("web", seeds="12"), "expected a list of seeds, got '12'", id="seeds as text"
+        ),
+        pytest.param(lambda it: it.capacity("web", seeds=[1.5]), "seeds: expected an integer, got float 1.5", id="1.5"),
+        pytest.param(lambda it: it.explain("web", best="3"), "best: expected an integer, got str '3'", id="best"),
+        pytest.param(
+            lambda it: it.removable_nodes(prices=[0.2]), r"prices: expected a dict .*, got \[0.2\]", id="prices"
+        ),
+        pytest.param(
+            lambda it: it.add({"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "web-"}}),
+            "Cluster.add Pod \\$.metadata.name: expected a name, got generateName 'web-'.*; try web-1",
+            id="a generated name",
+        ),
+        pytest.param(
+            lambda it: it.schedule(make_pod("").obj()), "Pod \\$.metadata.name: expected a name, got none", id="no name"
+        ),
+        pytest.param(
+            lambda it: it.add(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "metadata": {"name": "p"},
+                    "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "-1"}}}]},
+                }
+            ),
+            r"Cluster.add Pod p \$.spec.containers\[0\].resources.requests.cpu: expected an amount of at least 0, got '-1'",
+            id="a negative request",
+        ),
+        pytest.param(
             lambda it: open_source("dump.yaml"),  # type: ignore[arg-type]
             r"expected SourceOptions, got str 'dump.yaml'; try SourceOptions\(paths=\['dump.yaml'\]\)",
             id="a path instead of options",
@@ -251,3 +289,13 @@ def test_levels_and_seeds_may_have_other_types() -> None:
 def test_arrays_are_no_seeds() -> None:
     with pytest.raises(InputError, match="seed"):
         Cluster(seed=np.array([1, 2]))  # type: ignore[arg-type]
+
+
+def test_a_trace_is_not_loaded_as_a_cluster(tmp_path: Path) -> None:
+    table = tmp_path / "nodes.csv"
+    table.write_text("sn,cpu_milli,memory_mib,gpu,model\ngke-a-x9z8,4000,8192,0,\n")
+    want = (
+        r"Cluster.load: expected manifests, got a trace; try simulate\(SimulationOptions\(paths=\['.*nodes.csv'\]\)\)"
+    )
+    with pytest.raises(InputError, match=want):
+        Cluster.load(table)

@@ -10,8 +10,10 @@ from typing import Any
 from bayplan.answers.changes import CHANGES, Change, missing_change
 from bayplan.answers.prices import check_prices, price_in
 from bayplan.answers.what_if import Reschedule
+from bayplan.app.option_values import converted
 from bayplan.app.question_clusters import CONFIGURATION_CHANGES, is_configuration_change, read_change
 from bayplan.base.errors import InputError
+from bayplan.formats.amounts import check_amounts
 from bayplan.formats.fixed_values import check_values
 from bayplan.framework.plugin import Plugin
 from bayplan.objects.defaults import default_object
@@ -46,16 +48,32 @@ def typed_object(item: object, where: str) -> KubernetesObject:
         InputError: the argument is a builder, a string, an invalid manifest, or anything but an API object.
     """
     if isinstance(item, KubernetesObject):
-        return item
+        return _named(item, where)
     if isinstance(item, Mapping):
         found = default_object(decode(item, where=where))
         check_values(item, lambda path: where)
-        return found
+        check_amounts(item, where)
+        return _named(found, where)
     name = type(item).__name__
     if callable(getattr(item, "obj", None)):
         raise InputError(where, got=f"a {name}", wanted="an object", hint="to call .obj() last")
     hint = "*objects, if it is a list of objects" if isinstance(item, list | tuple) else "make_pod(...).obj()"
     raise InputError(where, got=f"{name} {item!r:.60}", wanted="a node, a pod or another object", hint=hint)
+
+
+def _named(item: KubernetesObject, where: str) -> KubernetesObject:
+    """Return an object that has a name; others would replace each other.
+
+    Raises:
+        InputError: the object has no name.
+    """
+    if not item.metadata.name:
+        prefix = item.metadata.generate_name
+        got = f"generateName {prefix!r}, for which only an API server or `Cluster.load` generates a name"
+        hint = f"{prefix}1" if prefix else ""
+        what = f"{type(item).__name__} $.metadata.name"
+        raise InputError(what, where=where, wanted="a name", got=got if prefix else "none", hint=hint)
+    return item
 
 
 def checked_target(target: object) -> str:
@@ -81,6 +99,19 @@ def checked_mix(mix: object) -> str:
         wanted = "a workload or pod of the cluster, or a mix"
         raise InputError("capacity", got=f"{mix!r:.60}", wanted=wanted, hint="'deployment/web' or 'web=3,db=1'")
     return mix
+
+
+def checked_seeds(seeds: object) -> list[int]:
+    """Return a list of seeds.
+
+    Raises:
+        InputError: the argument is not a list of integers.
+    """
+    if isinstance(seeds, int):
+        raise InputError("seeds", got=repr(seeds), wanted="a list of seeds", hint=f"range({seeds})")
+    if isinstance(seeds, str) or not isinstance(seeds, Iterable):
+        raise InputError("seeds", got=f"{seeds!r:.60}", wanted="a list of seeds", hint="range(5)")
+    return [converted(each, int, where="seeds", name="seeds") for each in seeds]
 
 
 def checked_shapes(shapes: object) -> list[Node]:
@@ -159,6 +190,10 @@ def split_changes(changes: Sequence[str], configuration: Sequence[str]) -> tuple
     for each in (*changes, *configuration):
         if not isinstance(each, str):
             raise InputError("change", got=f"{each!r:.60}", wanted="a text", hint="'cordon=NODE'")
+    for each in configuration:
+        if not is_configuration_change(each):
+            wanted = f"changes of the scheduler: {', '.join(f'{kind}=...' for kind in CONFIGURATION_CHANGES)}"
+            raise InputError("configuration", got=repr(each), wanted=wanted, hint=f"what_if({each!r}, ...)")
     of_scheduler = [*configuration, *filter(is_configuration_change, changes)]
     of_cluster = [read_change(each) for each in changes if not is_configuration_change(each)]
     if not of_cluster and not of_scheduler:
@@ -172,10 +207,11 @@ def rescheduled(reschedule: str | Sequence[str]) -> tuple[Reschedule, Sequence[s
     Raises:
         InputError: a text is neither `new` nor `all`.
     """
+    wanted = "'new', 'all' or a list of workloads"
     if not isinstance(reschedule, str):
-        return Reschedule.THESE, tuple(reschedule)
+        return Reschedule.THESE, tuple(converted(reschedule, Sequence[str], where="reschedule", name="reschedule"))
     if reschedule not in (Reschedule.NEW, Reschedule.ALL):
-        wanted, hint = "'new', 'all' or a list of workloads", f"[{reschedule!r}]"
+        hint = f"[{reschedule!r}]"
         raise InputError("reschedule", got=repr(reschedule), wanted=wanted, hint=hint)
     return Reschedule(reschedule), ()
 
@@ -188,6 +224,8 @@ def prices_by_node(prices: Mapping[str, float] | None, nodes: Sequence[Node]) ->
     """
     if prices is None:
         return None
+    if not isinstance(prices, Mapping):
+        raise InputError("prices", got=f"{prices!r:.60}", wanted="a dict of names and prices", hint="{'m5.large': 0.1}")
     check_prices(prices, nodes, what="prices")
     given: Mapping[str, object] = prices
     for name, price in given.items():

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple, cast
 
+from bayplan.base.errors import InputError
+from bayplan.objects.kinds import describe
 from bayplan.objects.quantity import QuantityLike, parse_quantity
 
 MAX_INT64 = 2**63 - 1
@@ -60,6 +62,13 @@ def amount_warnings(document: Mapping[str, object]) -> Iterator[AmountWarning]:
         for index, container in enumerate(containers if isinstance(containers, list) else ()):
             if isinstance(container, Mapping) and not _is_plain(container):
                 yield from _requests(_part(container, "resources"), f"{at}.{field}[{index}].resources")
+
+
+def check_amounts(document: Mapping[str, object], where: str) -> None:
+    """Raise InputError if kube-apiserver rejects an amount of a valid document of a known kind; `where`: the argument."""
+    for odd in amount_warnings(document):
+        if odd.refused:
+            raise InputError(f"{describe(document)} {odd.path}", where=where, wanted=odd.refused, got=f"'{odd.text}'")
 
 
 def quantity_hint(text: str, *, is_cpu: bool = False) -> str:
