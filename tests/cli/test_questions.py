@@ -210,6 +210,24 @@ def test_json_output_has_rows_and_assumptions(run: Run, words: list[str], names:
         pytest.param(
             ["nodes", "add", "DUMP", "--price", "m5=2"], "--price: expected an instance type", id="no such price"
         ),
+        pytest.param(
+            ["nodes", "remove", "DUMP", "--price", "n1=2", "--price", "n1=3"],
+            "price: expected one price",
+            id="two prices",
+        ),
+        pytest.param(
+            ["nodes", "add", "DUMP", "--shape", "cpu=1,memory=1Gi,price=1,price=2"],
+            "shape cpu=1,memory=1Gi,price=1,price=2: expected each key once, got price twice",
+            id="two prices of a shape",
+        ),
+        pytest.param(
+            ["nodes", "add", "DUMP", "--shape", "cpu=1,memory=1Gi,most=1.5"],
+            "shape: expected a whole number of at least 0, got 'most=1.5'",
+            id="a fraction of a node",
+        ),
+        pytest.param(
+            ["what-if", "resize=n1:cpu=1,cpu=2", "DUMP"], "resize: expected each resource once", id="two amounts"
+        ),
         pytest.param(["what-if", "DUMP"], "what-if: expected KIND=TARGET", id="no change"),
         pytest.param(["what-if", "losezone=b", "DUMP"], "got 'losezone=b'; try lose-zone=b", id="a misspelt change"),
         pytest.param(["what-if", "foo=b", "DUMP"], "got 'foo=b'; try lose-zone=ZONE", id="a change of no kind"),
@@ -236,6 +254,14 @@ def test_invalid_questions_are_refused(run: Run, words: list[str], problem: str)
     code, text = run(*words)
     assert code == 2
     assert problem in text
+
+
+def test_copies_of_several_options_are_added_up(run: Run) -> None:
+    answers = [
+        json.loads(run("nodes", "add", "DUMP", *copies, "--json")[1])["waiting"]
+        for copies in (("--copies", "web=90", "--copies", "web=3"), ("--copies", "web=93"), ("--copies", "web=3"))
+    ]
+    assert answers[0] == answers[1] != answers[2]
 
 
 def test_prices_apply_to_given_shapes(run: Run) -> None:

@@ -241,6 +241,8 @@ def _resize(change: Change, here: ChangedCluster) -> None:
         key, equals, value = amount.partition("=")
         if not equals:
             raise InputError("resize", got=repr(amount), wanted="resource=amount", hint="resize=NODE:cpu=8,memory=32Gi")
+        if key in amounts:
+            raise InputError("resize", got=f"{key} twice", wanted="each resource once")
         check_node_amount(key, value, what="resize", example="resize=NODE:cpu=8,memory=32Gi")
         amounts[key] = value
     for node in matching_nodes(change.target, here.trial.nodes()):

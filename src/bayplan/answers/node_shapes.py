@@ -285,11 +285,14 @@ class _WrittenShape(msgspec.Struct):
 
 
 def _written_shape(text: str, state: ClusterState | None) -> _WrittenShape:
-    written = _WrittenShape()
+    written, seen = _WrittenShape(), dict[str, None]()
     for part in text.split(","):
         key, equals, value = part.strip().partition("=")
         if not equals or not value:
             raise InputError("shape", got=repr(part), wanted="key=value", hint="cpu=8,memory=32Gi,price=0.4")
+        if key in seen and key != "taint":
+            raise InputError(f"shape {text}", got=f"{key} twice", wanted="each key once")
+        seen[key] = None
         if key == "like":
             written.model = _like(value, state)
         elif key == "name":
@@ -297,7 +300,7 @@ def _written_shape(text: str, state: ClusterState | None) -> _WrittenShape:
         elif key == "price":
             written.price = parse_number(key, value)
         elif key == "most":
-            written.most = int(parse_number(key, value))
+            written.most = _count(value)
         elif key == "zone":
             written.labels[ZONE] = value
         elif key.startswith("label."):
@@ -308,6 +311,13 @@ def _written_shape(text: str, state: ClusterState | None) -> _WrittenShape:
             check_node_amount(key, value, what="shape", example="cpu=8,memory=32Gi")
             written.allocatable[key] = value
     return written
+
+
+def _count(text: str) -> int:
+    """Return the value of ``most``."""
+    if not text.isascii() or not text.isdecimal():
+        raise InputError("shape", got=f"'most={text}'", wanted="a whole number of at least 0", hint="most=3")
+    return int(text)
 
 
 def place_labels(zone: str, nodes: Iterable[Node]) -> dict[str, str]:

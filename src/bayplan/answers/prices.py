@@ -32,13 +32,15 @@ def parse_prices(texts: Sequence[str]) -> dict[str, float]:
     """Parse prices by name, e.g. ``m5.large=0.096``.
 
     Raises:
-        InputError: a price can't be parsed.
+        InputError: a price can't be parsed, or a name has two.
     """
     found = {}
     for text in texts:
         name, equals, value = text.rpartition("=")
         if not equals or not name:
             raise InputError("price", got=repr(text), wanted="NAME=PRICE", hint="m5.large=0.096")
+        if name in found:
+            raise InputError("price", got=f"{name!r} twice", wanted="one price for each name")
         found[name] = parse_number("price", value)
     return found
 

@@ -50,7 +50,10 @@ Shapes: TypeAlias = Annotated[
     typer.Option("--shapes", metavar="FILE", help="Node manifests: shapes that can be added. [default: none]"),
 ]
 Copies: TypeAlias = Annotated[
-    str, typer.Option(metavar="WORKLOAD=N,...", help="Extra copies of workloads to place (add). [default: none]")
+    list[str] | None,
+    typer.Option(
+        metavar="WORKLOAD=N,...", help="Extra copies of workloads to place (add); repeatable. [default: none]"
+    ),
 ]
 Price: TypeAlias = Annotated[
     list[str] | None,
@@ -88,7 +91,7 @@ def nodes(
     *,
     shape: Shape = None,
     shapes: Shapes = None,
-    copies: Copies = "",
+    copies: Copies = None,
     price: Price = None,
     node: NodeNames = None,
     most: Most = None,
@@ -123,7 +126,7 @@ def nodes(
     with opened(options) as (source, cluster):
         if action is Action.ADD:
             given = _shapes(shape or [], shapes or [], cluster, prices)
-            wanted = {share.workload: share.count for share in parse_mix(copies)} if copies else {}
+            wanted = {share.workload: share.count for share in parse_mix(",".join(copies))} if copies else {}
             added = nodes_to_add(cluster, given, copies=wanted, preempts=preempt, packing=packing)
             print_answer(added, source, lambda: addition_text(added, everything=everything), as_json=as_json)
             failed = added.still_waiting > 0
