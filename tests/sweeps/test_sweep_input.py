@@ -11,7 +11,7 @@ import pytest
 from bayplan.base.errors import InputError
 from bayplan.sweeps.executors import LocalExecutor
 from bayplan.sweeps.plan import SweepPlan, read_plan
-from bayplan.sweeps.space import Choice
+from bayplan.sweeps.space import Choice, unknown_parameter
 from bayplan.sweeps.sweep import run_sweep
 from bayplan.sweeps.trials import Trial, read_shared_input, run_trial, trial_inputs, trial_setup
 from tests.sweeps.sweeps import CLUSTER, SWEEP, rows
@@ -29,6 +29,18 @@ def test_shapes_that_no_parameter_uses_are_refused(folder: Path) -> None:
     want = "shapes: no parameter uses them; try the parameter shape: .big"
     with pytest.raises(InputError, match=want):
         read_plan(folder / "sweep.yaml")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        pytest.param("weights.NodeResourcesFit", "weight.NodeResourcesFit", id="a misspelt kind"),
+        pytest.param("weight", "weight.PLUGIN", id="no plugin"),
+        pytest.param("nodes.prod-pool", "nodes", id="a part that the kind does not have"),
+    ],
+)
+def test_unknown_parameters_are_refused_with_a_valid_suggestion(name: str, hint: str) -> None:
+    assert unknown_parameter(name).hint == hint
 
 
 @pytest.mark.parametrize(

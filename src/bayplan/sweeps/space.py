@@ -125,7 +125,9 @@ def unknown_parameter(name: str, where: str = "") -> InputError:
     start, dot, rest = name.partition(".")
     near = near_name(start + dot, (WEIGHT, ARGS, SAMPLING, SHAPE, NODES))
     wanted = f"{WEIGHT}PLUGIN, {ARGS}PLUGIN.FIELD, {SAMPLING}, {SHAPE} or {NODES}"
-    return InputError("parameter", where=where, got=repr(name), wanted=wanted, hint=f"{near}{rest}" if near else "")
+    # Only a weight and an argument have a second part.
+    hint = f"{near}{rest or 'PLUGIN'}" if near.endswith(".") else near
+    return InputError("parameter", where=where, got=repr(name), wanted=wanted, hint=hint)
 
 
 def grid(space: Space) -> Iterator[Parameters]:
