@@ -403,3 +403,19 @@ def test_only_errors_that_wrong_types_cause_suggest_a_check(problem: Exception, 
     with pytest.raises(type(problem)) as failed, reported_plugin_errors([enabled]):
         raise problem
     assert bool(getattr(failed.value, "__notes__", ())) == has_note
+
+
+def test_a_method_that_is_never_called_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "plug.py"
+    path.write_text(
+        "from bayplan import PerNodePlugin\n\nclass Mine(PerNodePlugin):\n    def filter_node(self, pod, node):\n"
+        "        return None\n\n    def permit(self, *arguments):\n        return None\n"
+    )
+    want = (
+        r"plugin Mine: expected the base class PermitPlugin for the method permit\(\), which is never called otherwise"
+    )
+    with pytest.raises(PluginError, match=want):
+        load_custom_plugins([f"{path}:Mine"], in_tree_registry())
+    mine = type("Mine", (PerNodePlugin,), {"filter_node": lambda self, pod, node: None, "permit": lambda self: None})
+    with pytest.raises(PluginFault, match=want):
+        check_plugin(mine)

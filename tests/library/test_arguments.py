@@ -27,6 +27,14 @@ class Accepts(PerNodePlugin):
         return None
 
 
+class FiltersBefore(PerNodePlugin):
+    def filter_node(self, pod: Any, node: Any) -> None:
+        return None
+
+    def pre_filter(self, spec: Any, cluster: Any, state: Any) -> None:
+        return None
+
+
 def two_nodes() -> Cluster:
     nodes = [
         make_node(name).capacity(cpu="4").label({"cloud.google.com/gke-nodepool": pool}).obj()
@@ -157,6 +165,12 @@ def two_nodes() -> Cluster:
             lambda it: Cluster(plugins=Accepts),  # type: ignore[arg-type]
             r"expected a list of classes, got .*; try \[Accepts\]",
             id="a class",
+        ),
+        pytest.param(
+            lambda it: Cluster(plugins=[FiltersBefore]),
+            r"expected the base class PreFilterPlugin for the method pre_filter\(\), which is never called otherwise; "
+            r"try class FiltersBefore\(PerNodePlugin, PreFilterPlugin\): \.\.\.",
+            id="a method of an extension point without its base class",
         ),
         pytest.param(
             lambda it: Cluster(plugins=["my.py:Mine"]),  # type: ignore[list-item]

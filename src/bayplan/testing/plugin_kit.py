@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bayplan.app.custom_plugins import check_methods
 from bayplan.base.errors import BayplanError, InputError, PluginError
 from bayplan.base.random_streams import RandomStreams
 from bayplan.framework.events import ClusterEvent
@@ -79,8 +80,8 @@ def check_declarations(plugin: type[Plugin[Any]]) -> None:
     """Check that a plugin is a class, has a name, and implements the extension points that it inherits from.
 
     Raises:
-        PluginFault: it is not a class, has no name, lacks the method of an extension point, has a constructor with other
-            parameters, or an attribute of the wrong type.
+        PluginFault: it is not a class, has no name, lacks the method of an extension point or the base class of a method,
+            has a constructor with other parameters, or an attribute of the wrong type.
     """
     if not isinstance(plugin, type) or not issubclass(plugin, Plugin):
         raise PluginFault(
@@ -89,6 +90,7 @@ def check_declarations(plugin: type[Plugin[Any]]) -> None:
     try:
         if not is_in_tree(plugin):
             in_tree_registry().with_plugins(plugin)
+            check_methods(plugin)
     except PluginError as problem:
         raise PluginFault(str(problem)) from None
     points = plugin.extension_points()
