@@ -358,6 +358,12 @@ def test_a_server_other_than_bayplan_is_refused() -> None:
         open_source(SourceOptions(paths=[url]))
 
 
+def test_the_url_of_the_page_suggests_that_of_the_server() -> None:
+    with FakeApi({}).running() as url, pytest.raises(InputError) as caught:
+        open_source(SourceOptions(paths=[f"{url}/ui/pods/default/web"]))
+    assert caught.value.hint == url
+
+
 def test_the_documented_role_grants_exactly_the_used_permissions() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "unblock.md").read_text(encoding="utf-8")
     role = yaml.safe_load(page.split("```yaml\n")[1].split("```")[0])

@@ -312,4 +312,7 @@ class ApiReader:
         except msgspec.DecodeError:
             pass
         got = response.message if not response.ok else "another server"
-        raise InputError(self.name, got=got, wanted="a Bayplan server", hint="--context NAME for a cluster")
+        # Browsers show the URL of the page, which is that of the server with /ui and the path of a view.
+        server, is_page, _ = self.name.partition("/ui")
+        hint = server if is_page else "--context NAME for a cluster"
+        raise InputError(self.name, got=got, wanted="a Bayplan server", hint=hint)
