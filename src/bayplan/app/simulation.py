@@ -55,7 +55,8 @@ class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
         record_level: the detail of recorded decisions.
         until_ns: the end of the run, in nanoseconds since its start; None to end when the cluster is idle.
         max_pods: the maximum number of pods that the manifests may create.
-        creation_times: whether to create objects of manifests at their creationTimestamp instead of at the start.
+        creation_times: whether to create objects of manifests at their creationTimestamp instead of at the start;
+            workloads are created with their last pod, so that they don't create these pods again.
         timeline: whether to record each pod's path through the scheduling queue, which then has all of upstream's
             timers.
         workload: a Workload file (`bayplan.workloads`) that shapes the trace; None for none.

@@ -89,7 +89,10 @@ MaxPods: TypeAlias = Annotated[
     ),
 ]
 CreationTimes: TypeAlias = Annotated[
-    bool, typer.Option("--creation-times", help="Create each object at its creationTimestamp instead of at the start.")
+    bool,
+    typer.Option(
+        "--creation-times", help="Create objects at their creationTimestamp, but workloads with their last pod."
+    ),
 ]
 Timeline: TypeAlias = Annotated[
     bool, typer.Option("--timeline", help="Print each pod's path through the scheduling queue, to the nanosecond.")

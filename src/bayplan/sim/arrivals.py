@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
@@ -28,6 +28,9 @@ from bayplan.sim.operations import Apply, Delete, Operation
 
 DEFAULT_START_NS = 1_767_225_600 * SECOND_NS
 """The start of virtual time if the input contains no times: 2026-01-01T00:00:00Z, a Thursday."""
+
+MAX_OWNERS = 5
+"""Maximum length of a chain of owners, such as pod, Job, CronJob. It ends chains that go round in a circle."""
 
 _PODS_AND_WORKLOADS = (Pod, CronJob, DaemonSet, Deployment, Job, ReplicaSet, ReplicationController, StatefulSet)
 
@@ -79,15 +82,15 @@ def operations(inputs: Inputs, start_ns: int, *, creation_times: bool = False) -
     Args:
         inputs: the loaded input.
         start_ns: the start of virtual time; the times in a trace are relative to it.
-        creation_times: whether objects are added at their creationTimestamp instead.
+        creation_times: whether objects are added at their creationTimestamp instead, but workloads not before their pods.
     """
     items = in_order(inputs.manifest.objects())
+    times = _creation_times(items) if creation_times else [0] * len(items)
     timed_pods = inputs.trace.pods if inputs.trace is not None else []
     for namespace in missing_namespaces([*items, *(timed.pod for timed in timed_pods)]):
         yield start_ns, Apply(namespace)
-    for item in items:
-        arrival_ns = _time_or_none(item.metadata.creation_timestamp) if creation_times else None
-        yield max(start_ns, arrival_ns or 0), Apply(item)
+    for item, arrival_ns in zip(items, times, strict=True):
+        yield max(start_ns, arrival_ns), Apply(item)
     if inputs.trace is not None:
         for node in inputs.trace.nodes:
             yield start_ns, Apply(node)
@@ -95,6 +98,26 @@ def operations(inputs: Inputs, start_ns: int, *, creation_times: bool = False) -
         yield start_ns + timed.arrival_ns, Apply(timed.pod)
         if timed.gone_at_ns is not None:
             yield start_ns + timed.gone_at_ns, Delete(Pod, timed.pod.key)
+
+
+def _creation_times(items: Sequence[KubernetesObject]) -> list[int]:
+    """Return the creation times of objects, 0 if unknown. That of a controlling object is at least those of its dependents.
+
+    Otherwise, its controller would create the dependents that come later a second time.
+    """
+    numbers = {
+        (type(item).__name__, item.metadata.namespace, item.metadata.name): number for number, item in enumerate(items)
+    }
+    times = [_time_or_none(item.metadata.creation_timestamp) or 0 for item in items]
+    for number, item in enumerate(items):
+        owner = item.metadata.controller()
+        for _ in range(MAX_OWNERS):
+            above = None if owner is None else numbers.get((owner.kind, item.metadata.namespace, owner.name))
+            if above is None:
+                break
+            times[above] = max(times[above], times[number])
+            owner = items[above].metadata.controller()
+    return times
 
 
 def in_order(items: Iterable[KubernetesObject]) -> list[KubernetesObject]:
