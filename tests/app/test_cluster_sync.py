@@ -157,3 +157,26 @@ def test_another_api_server_is_never_written(
     with pytest.raises(InputError, match=re.escape(want)):
         sync_cluster(SyncOptions(paths=(str(file),), here=here), print, once=True)
     assert sent == [("GET", "/bayplan/v1/")]
+
+
+@pytest.mark.parametrize("once", [True, False], ids=["import", "sync"])
+def test_a_server_is_not_copied_onto_itself(once: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server may have several names and addresses, but it has one instance."""
+    sent: list[tuple[str, str]] = []
+
+    async def send(connection: ApiConnection, request: ApiRequest) -> ApiResponse:
+        sent.append((request.method, request.path))
+        return ApiResponse(200, b'{"instance": "i1"}')
+
+    monkeypatch.setattr(ApiConnection, "send", send)
+    files = [tmp_path / "localhost.yaml", tmp_path / "address.yaml"]
+    for file, host in zip(files, ("localhost", "127.0.0.1"), strict=True):
+        cluster = {"name": "c", "cluster": {"server": f"http://{host}:6443"}}
+        context = {"name": "bayplan", "context": {"cluster": "c", "user": "u"}}
+        config = {"clusters": [cluster], "users": [{"name": "u", "user": {}}], "contexts": [context]}
+        file.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", "current-context": "bayplan", **config}))
+    source, here = (ClusterOptions(kubeconfig=file) for file in files)
+    want = "source: expected another cluster, got bayplan of .*, which is the target http://127.0.0.1:6443 itself"
+    with pytest.raises(InputError, match=want):
+        sync_cluster(SyncOptions(source=source, here=here), print, once=once)
+    assert {path for _, path in sent} == {"/bayplan/v1/"}

@@ -19,7 +19,7 @@ from bayplan.base.version import __version__
 from bayplan.client.cluster_access import open_access
 from bayplan.client.connection import ApiConnection
 from bayplan.client.list_errors import list_error
-from bayplan.client.requests import NO_ANSWER, ApiRequest
+from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
 from bayplan.formats.inputs import read_objects
 from bayplan.objects.kinds import find_kind
 from bayplan.sync.document_feed import DocumentFeed
@@ -56,6 +56,9 @@ class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
     qps: float = 50.0
     burst: int = 100
     option: str = "--kubeconfig"
+
+
+_ROOT = ApiRequest("GET", "/bayplan/v1/")
 
 
 class _BayplanRoot(msgspec.Struct):
@@ -174,6 +177,7 @@ async def _sync(options: SyncOptions, progress: Callable[[SyncStatus], None], *,
         source: Feed
         if options.source is not None:
             connection = await _connect(options.source, stack)
+            await _reject_same_server(options.source, connection, here)
             source = ReflectedFeed(connection, options.policy, once=once, parts=True)
             name = _cluster_name(options.source, connection)
         else:
@@ -306,11 +310,8 @@ async def _connect_target(options: ClusterOptions, stack: AsyncExitStack) -> Api
             must not be changed.
     """
     connection = await _connect(options, stack)
-    response = await connection.send(ApiRequest("GET", "/bayplan/v1/"))
-    try:
-        is_target = response.ok and bool(msgspec.json.decode(response.body, type=_BayplanRoot).instance)
-    except msgspec.DecodeError:
-        is_target = False
+    response = await connection.send(_ROOT)
+    is_target = bool(_instance(response))
     if response.status in (NO_ANSWER, HTTPStatus.UNAUTHORIZED):
         raise list_error("the Bayplan server", "objects", response)
     if not is_target:
@@ -322,6 +323,30 @@ async def _connect_target(options: ClusterOptions, stack: AsyncExitStack) -> Api
             hint="bayplan up, which writes bayplan.kubeconfig",
         )
     return connection
+
+
+def _instance(response: ApiResponse) -> str:
+    """Return the instance of a Bayplan server by the response to `_ROOT`; "" if it is another server."""
+    try:
+        return msgspec.json.decode(response.body, type=_BayplanRoot).instance if response.ok else ""
+    except msgspec.DecodeError:
+        return ""
+
+
+async def _reject_same_server(options: ClusterOptions, source: ApiConnection, here: ApiConnection) -> None:
+    """Raise if a source is the target itself, whose objects would be copied onto themselves forever.
+
+    Raises:
+        InputError: both are the same Bayplan server.
+    """
+    instance = _instance(await source.send(_ROOT))
+    if instance and instance == _instance(await here.send(_ROOT)):
+        raise InputError(
+            "source",
+            got=f"{_cluster_name(options, source)}, which is the target {here.access.url} itself",
+            wanted="another cluster",
+            hint="--context NAME of the cluster to copy",
+        )
 
 
 async def _until_stopped(
