@@ -168,8 +168,8 @@ def two_nodes() -> Cluster:
         ),
         pytest.param(
             lambda it: Cluster(plugins=[FiltersBefore]),
-            r"expected the base class PreFilterPlugin for the method pre_filter\(\), which is never called otherwise; "
-            r"try class FiltersBefore\(PerNodePlugin, PreFilterPlugin\): \.\.\.",
+            r"expected the base class PreFilterPlugin for the method pre_filter\(\), which is never called otherwise, "
+            r"got a subclass of PerNodePlugin; try class FiltersBefore\(PerNodePlugin, PreFilterPlugin\): \.\.\.",
             id="a method of an extension point without its base class",
         ),
         pytest.param(

@@ -174,7 +174,7 @@ def test_builders_of_other_kinds_set_their_fields() -> None:
         pytest.param(lambda: make_pod("p").spec(restartPolicy="never").obj(), "try 'Never'", id="a field of the spec"),
         pytest.param(
             lambda: make_node("n").taint("dedicated=gpu:NoExecute"),
-            r'expected the key, the value and the effect; try taint\("dedicated", "gpu", "NoExecute"\)',
+            r'taint: expected the key, the value and the effect, got one text, .*; try taint\("dedicated", "gpu", "NoExecute"\)',
             id="a whole taint",
         ),
         pytest.param(

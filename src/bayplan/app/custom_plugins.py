@@ -179,7 +179,8 @@ def check_methods(plugin: type[Plugin[Any]]) -> None:
         if callable(getattr(plugin, point, None)) and not issubclass(plugin, base):
             bases = ", ".join(each.__name__ for each in (*plugin.__bases__, base))
             wanted = f"the base class {base.__name__} for the method {point}(), which is never called otherwise"
-            raise PluginError(f"plugin {plugin.__name__}", wanted=wanted, hint=f"class {plugin.__name__}({bases}): ...")
+            got, hint = f"a subclass of {plugin.__bases__[0].__name__}", f"class {plugin.__name__}({bases}): ..."
+            raise PluginError(f"plugin {plugin.__name__}", wanted=wanted, got=got, hint=hint)
 
 
 def _installed_plugins() -> list[type[Plugin[Any]]]:

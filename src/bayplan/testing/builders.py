@@ -349,7 +349,8 @@ def _check_taint_key(method: str, key: str) -> None:
     name, _, value = head.partition("=")
     if name != key:
         hint = ", ".join(f'"{part}"' for part in (name, value, *([effect] if effect else ())))
-        raise InputError(f"{method}({key!r})", wanted="the key, the value and the effect", hint=f"{method}({hint})")
+        wanted = "the key, the value and the effect"
+        raise InputError(method, wanted=wanted, got=f"one text, {key!r}", hint=f"{method}({hint})")
 
 
 def _selector(labels: Selector) -> dict[str, Any]:
