@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bayplan.engine.failure_handler import MAX_EVENT_NOTE
 from bayplan.engine.records import Outcome
-from bayplan.engine.scheduler import Scheduler
+from bayplan.engine.scheduler import MAX_EVENT_NOTE, Scheduler
 from bayplan.framework.diagnosis import PostFilterResult
 from bayplan.framework.events import NODE_ADD
 from bayplan.framework.plugin import PreFilterResult

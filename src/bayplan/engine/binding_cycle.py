@@ -16,7 +16,6 @@ from bayplan.base.durations import MINUTE_NS
 from bayplan.base.errors import PluginFailure
 from bayplan.engine.actions import Action, Bind, CycleReport, Emit, Nominate, Update
 from bayplan.engine.extenders import bind_by_extenders
-from bayplan.engine.failure_handler import handle_scheduling_failure
 from bayplan.engine.queued_pod import QueuedPod, uid_of
 from bayplan.engine.records import Outcome
 from bayplan.framework.cycle_state import CycleState
@@ -205,11 +204,9 @@ class BindingCycle:
             pending = rejecting if status.code is Code.PENDING else ()
         scheduler.record(queued, outcome, None, None, now_ns, message=message)
         failure = Status(status.code, (message,), status.plugin)
-        pod = queued.pod
-        actions = handle_scheduling_failure(
-            scheduler, queued, failure, rejecting, PostFilterResult(""), now_ns, pending
-        )
-        return CycleReport(pod, outcome, "", message, actions)
+        found = PostFilterResult("")
+        actions = scheduler.handle_scheduling_failure(queued, failure, rejecting, found, now_ns, pending)
+        return CycleReport(queued.pod, outcome, "", message, actions)
 
     # Waiting at Permit.
 

@@ -41,3 +41,9 @@ cdef class Scheduler:
         self, QueuedPod queued, object profile, Plan plan, ScheduleResult result, object cycle_state, object now_ns
     )
     cpdef void assume(self, Plan plan, object pod, object key, Py_ssize_t row) except *
+    @cython.locals(known=Pod, pod=Pod)
+    cpdef list handle_scheduling_failure(
+        self, QueuedPod queued, object failure, object rejecting, object found, object now_ns, object pending=*
+    )
+    @cython.locals(victim=Pod)
+    cdef list _actuate_preemption(self, Pod preemptor, object found, object node_name, object now_ns)

@@ -5,7 +5,7 @@ It has no clock: every call passes the time. `bayplan.engine.assemble` creates o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from msgspec import structs
@@ -15,11 +15,10 @@ from bayplan.base.errors import PluginError, PluginFailure
 from bayplan.base.go_text.durations import format_duration
 from bayplan.base.version import KUBERNETES_VERSION
 from bayplan.engine import cycle
-from bayplan.engine.actions import Action, CycleReport, Emit, Update
+from bayplan.engine.actions import IN_MEMORY, Action, CycleReport, Emit, Evict, Nominate, SetCondition, Update
 from bayplan.engine.binding_cycle import Binding, BindingCycle, rejected_or_error
 from bayplan.engine.cluster_events import ClusterEvents
 from bayplan.engine.cycle import ScheduleResult
-from bayplan.engine.failure_handler import handle_scheduling_failure
 from bayplan.engine.nominated_pods import NominatedPodLister
 from bayplan.engine.plan import Plan
 from bayplan.engine.plan_cache import PlanCache
@@ -42,6 +41,9 @@ from bayplan.state.pod_info import PodInfo
 # Looked up once: looking up a member of an enumeration takes as long as creating a record.
 _SCHEDULED, _REJECTED, _FAILED = Outcome.SCHEDULED, Outcome.UNSCHEDULABLE, Outcome.ERROR
 _UNSCHEDULABLE, _UNRESOLVABLE = Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+
+MAX_EVENT_NOTE = 1024
+"""Upstream truncates longer event notes and appends three dots."""
 
 
 class Scheduler:
@@ -234,7 +236,7 @@ class Scheduler:
             if isinstance(plugin, PreBindPlugin)
             for item in plugin.updates(cycle_state)
         ]
-        actions = handle_scheduling_failure(self, queued, failure, rejecting, found, now_ns)
+        actions = self.handle_scheduling_failure(queued, failure, rejecting, found, now_ns)
         return CycleReport(queued.pod, outcome, "", failure.message, [*given_up, *actions])
 
     def run_post_filter_plugins(
@@ -258,6 +260,73 @@ class Scheduler:
             rejector = rejector or plugin.name
         diagnosis.post_filter_message = ", ".join(reasons)
         return found, Status(_UNSCHEDULABLE, tuple(reasons), rejector)
+
+    def handle_scheduling_failure(
+        self,
+        queued: QueuedPod,
+        failure: Status,
+        rejecting: Iterable[str],
+        found: PostFilterResult | None,
+        now_ns: int,
+        pending: Iterable[str] = (),
+    ) -> list[Action]:
+        """Requeue the pod of a failed attempt; return the actions for its event, condition, nomination and victims.
+
+        Args:
+            queued: the popped record.
+            failure: code and message.
+            rejecting: the plugins that rejected the pod, whose events may bring it back; empty if an error ended the
+                attempt.
+            found: the result of PostFilter: names the node to nominate, or "" to clear the nomination; None leaves it
+                unchanged.
+            now_ns: the time.
+            pending: the plugins among `rejecting` that returned Pending; their events skip the backoff.
+        """
+        nominated_node_name = found.nominated_node_name if found is not None else None
+        known = self.pods.get(queued.key)
+        self.queue.fail(
+            queued,
+            now_ns,
+            unschedulable_plugins=frozenset(rejecting),
+            pending_plugins=frozenset(pending),
+            nominated_node_name=nominated_node_name,
+        )
+        if known is not None and not known.spec.node_name and uid_of(known) != queued.uid:
+            # Another pod of the same name has been created since; nothing is reported about this one.
+            return []
+        pod = queued.pod
+        note = failure.message
+        if len(note) > MAX_EVENT_NOTE:
+            note = note[: MAX_EVENT_NOTE - 4] + " ..."
+        reason = "Unschedulable" if failure.code.rejects else "SchedulerError"
+        actions: list[Action] = [
+            Emit(pod, "Warning", "FailedScheduling", "Scheduling", note),
+            SetCondition(pod, reason, failure.message),
+        ]
+        if nominated_node_name is not None and nominated_node_name != pod.status.nominated_node_name:
+            actions.append(Nominate(pod, nominated_node_name))
+        if found is not None and nominated_node_name:
+            actions += self._actuate_preemption(pod, found, nominated_node_name, now_ns)
+        return actions
+
+    def _actuate_preemption(self, preemptor: Pod, found: PostFilterResult, node_name: str, now_ns: int) -> list[Action]:
+        """Clear nominations of lower priority and evict victims. Victims that wait at Permit are rejected instead."""
+        actions: list[Action] = []
+        for other in self.lower_nominations(preemptor, node_name) if found.clears_nominations else ():
+            self.queue.nominator.remove(uid_of(other))
+            actions.append(Nominate(other, ""))
+        for key in found.victims:
+            victim = self.pods.get(key)
+            if victim is None or victim.metadata.deletion_timestamp is not None:
+                continue
+            note = f"Preempted by pod {uid_of(preemptor)} on node {node_name}"
+            if self.waiting_pods.get(key) is not None:
+                actions += self.reject_waiting_pod(key, error("waiting on permit for pod: preempted"), now_ns)
+                note += IN_MEMORY
+            else:
+                actions.append(Evict(victim, preemptor, node_name))
+            actions.append(Emit(victim, "Normal", "Preempted", "Preempting", note))
+        return actions
 
     def lower_nominations(self, pod: Pod, node_name: str) -> list[Pod]:
         """Return the pods of lower priority than `pod` that are nominated to a node, oldest nomination first."""
