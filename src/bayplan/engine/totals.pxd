@@ -5,23 +5,16 @@ from bayplan.engine.select_host cimport BestRows, Sample
 from bayplan.engine.filtered_rows cimport FilteredRows
 from bayplan.engine.rule_result cimport RuleSet, ScoreResult
 from bayplan.framework.rule cimport ScoreRule
-from bayplan.state.columns cimport Columns
-from bayplan.state.row_log cimport LogReader, RowLog
 
-cdef class Totals:
-    cdef public RuleSet rules
+cdef class Totals(RuleSet):
     cdef public list weights, scales
     cdef public object total
     cdef BestRows _best
-    cdef Columns _columns
     cdef FilteredRows _filtered
-    cdef LogReader _changes
     cdef int64_t[::1] _total, _scratch, _weights
     cdef uint8_t[::1] _marks
-    cdef list _varying, _numbers, _levels, _epochs
-    cdef RowLog _node_log
+    cdef list _varying, _numbers, _levels, _epochs_seen
     cdef public Py_ssize_t summed, sampled
-    cdef Py_ssize_t _node_position
     cdef int64_t _level, _floor
     cdef Py_ssize_t _combined, _flips
     cdef bint _stale, _reads_feasible

@@ -27,7 +27,7 @@ class Trial:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._parts = self._plan.filtered.rules.results
+        self._parts = self._plan.filtered.results
         self.moves = PodMoves(self._plan.state, with_pods=self._reads_pods())
 
     def _reads_pods(self) -> bool:
@@ -103,7 +103,7 @@ class ChangedRows:
         # `combined` changes when a rule ran on all rows, the rules changed, or nodes changed.
         now = (version, filtered.combined)
         all_rows = now != self._version
-        for part in filtered.rules.results:
+        for part in filtered.results:
             # Pods on other rows can change such a rule's result for this row, and no log names the rows.
             if part.rule.reads_others or not part.incremental:
                 all_rows = True
