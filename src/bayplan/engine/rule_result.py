@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from bayplan.base.errors import PluginError
-from bayplan.framework.plugin import FilterPlugin, Params, Plugin, Reads, ScorePlugin
+from bayplan.framework.plugin import Params, Plugin, Reads
 from bayplan.framework.rule import FilterRule, Rule, ScoreRule
 from bayplan.framework.status import ERROR_BIT
 from bayplan.state.arrays import Ints
@@ -42,10 +42,7 @@ class RuleResult:
         shared: whether several plans may use this result.
     """
 
-    spec: Any
-    rule: Rule
-
-    def __init__(self, plugin: Plugin[Any], state: ClusterState) -> None:
+    def __init__(self, plugin: Plugin[Any], spec: Any, state: ClusterState) -> None:
         self.plugin: Any = plugin
         self.name = plugin.name
         self.columns = state.columns
@@ -55,18 +52,16 @@ class RuleResult:
         self.evaluated_rows = 0
         self.incremental = self.static = self.shared = False
         self._state = state
-        self._reads = -1
-        self._version = -1
-        self._capacity = -1
+        self._reads = self._version = self._capacity = -1
         self._interrupted = self._refreshes = True
         # Reads of all changed rows before the rules run are collected in it: their cache misses then overlap.
         self._loaded = 0
+        self.adapt(spec)
 
-    def _use(self, spec: Any, rule: Any, reads: Reads) -> None:
+    def _use(self, spec: Any, rule: Rule, reads: Reads) -> None:
         """Use a new rule for another spec of the plugin; `reads`: the data that the rule reads."""
         self.spec = spec
         self.rule = rule
-        rule.params = self.params
         # `_value_` skips the property `value`, which takes ten times as long.
         read = reads._value_
         if read != self._reads:
@@ -92,12 +87,9 @@ class RuleResult:
         # A rule that raised has left some rows out of date.
         all_rows = not self.incremental or self._interrupted
         self._interrupted = True
-        if params is not self.params:
-            all_rows = all_rows or params is None or params != self.params
-            self.params = rule.params = params
-        elif params is None:
+        if params is None or (params is not self.params and params != self.params):
             all_rows = True
-            rule.params = None
+        self.params = rule.params = params
         if self.bind():
             all_rows = True
         if self._refreshes and rule.refresh():
@@ -155,24 +147,14 @@ class FilterResult(RuleResult):
         has_errors: whether some row's verdict may be an Error.
     """
 
-    filter_rule: FilterRule
-
-    def __init__(self, plugin: FilterPlugin[Any], spec: Any, state: ClusterState) -> None:
-        super().__init__(plugin, state)
-        self.codes: Any = None
-        self.failing = 0
-        self.has_errors = False
-        self.adapt(spec)
-
     def adapt(self, spec: Any) -> None:
         """See `RuleResult.adapt`."""
-        rule = self.plugin.filter_rule(spec, self._state)
-        self._use(spec, rule, self.plugin.reads)
-        self.filter_rule = rule
+        self.filter_rule: FilterRule = self.plugin.filter_rule(spec, self._state)
+        self._use(spec, self.filter_rule, self.plugin.reads)
 
     def _allocate(self) -> None:
         self.values = np.zeros(self.columns.capacity, dtype=np.uint16)
-        self.codes = self.values
+        self.codes: Any = self.values
 
     def _run_all(self) -> None:
         self.filter_rule.filter_all(self.codes)
@@ -211,23 +193,14 @@ class FilterResult(RuleResult):
 class ScoreResult(RuleResult):
     """The raw scores of a scorer: int64[capacity], undefined for rows that are not feasible."""
 
-    score_rule: ScoreRule
-
-    def __init__(self, plugin: ScorePlugin[Any], spec: Any, state: ClusterState) -> None:
-        super().__init__(plugin, state)
-        self.raw: Any = None
-        self._uniform_known = self._uniform = False
-        self.adapt(spec)
-
     def adapt(self, spec: Any) -> None:
         """See `RuleResult.adapt`."""
-        rule = self.plugin.score_rule(spec, self._state)
-        self._use(spec, rule, self.plugin.score_reads(spec))
-        self.score_rule = rule
+        self.score_rule: ScoreRule = self.plugin.score_rule(spec, self._state)
+        self._use(spec, self.score_rule, self.plugin.score_reads(spec))
 
     def _allocate(self) -> None:
         self.values = np.empty(self.columns.capacity, dtype=np.int64)
-        self.raw = self.values
+        self.raw: Any = self.values
 
     def refresh(self, params: Params | None, feasible: Any) -> None:
         """Update `values`; see `RuleResult.refresh`. A rule that depends on the feasible nodes runs on every row."""
