@@ -16,11 +16,10 @@ from typing import NamedTuple
 
 from bayplan.engine.dry_run import DryRun
 from bayplan.engine.filtered_rows import FilteredRows
-from bayplan.engine.first_failures import FirstFailures
 from bayplan.engine.preparation import PreparedPlugins
 from bayplan.engine.rule_result import FilterResult, RuleResult
 from bayplan.engine.totals import Totals
-from bayplan.engine.what_if import ChangedRows, Trial
+from bayplan.engine.what_if import ChangedRows, FirstFailures, Trial
 from bayplan.state import pod_moves
 from bayplan.state.pod_moves import PodMoves
 from bayplan.state.row_log import LogReader
@@ -125,8 +124,8 @@ FAULTS = (
         "the pod's own failure wins",
         FirstFailures,
         "_evaluate",
-        "value = counting",
-        "value = max(counting, own)",
+        "first_failure_with(self._plan, row, nominated.pods_at(row))",
+        "max(first_failure_with(self._plan, row, nominated.pods_at(row)), own)",
         values,
     ),
     Fault("what runs has started is overlooked", DryRun, "__init__", ", plan.state.pod_log)", ")", starts),

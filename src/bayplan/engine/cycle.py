@@ -10,11 +10,10 @@ import numpy as np
 from bayplan.engine.dry_run import find_candidates
 from bayplan.engine.extenders import ExtendedCycle, add_extender_scores, find_nodes_that_pass_extenders
 from bayplan.engine.filtered_rows import PASSES, count_failures
-from bayplan.engine.first_failures import FirstFailures
 from bayplan.engine.nominated_pods import NO_NOMINATED_PODS, NominatedPodLister, NominatedPods
 from bayplan.engine.plan import Plan, score_over
 from bayplan.engine.select_host import NodeSampling, Pick, Sample, Ties, mask_of, visited_rows
-from bayplan.engine.what_if import first_failure_with
+from bayplan.engine.what_if import FirstFailures, first_failure_with
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
 from bayplan.framework.extender import EXTENDER, Extender
@@ -214,10 +213,7 @@ def evaluate_nominated_node(plan: Plan, pod: Pod, nominated: NominatedPods, resu
     row = plan.state.nodes.row_of.get(pod.status.nominated_node_name)
     if row is None:
         return False
-    counting = nominated.pods_at(row)
-    failure = first_failure_with(plan, row, counting) if counting else PASSES
-    if failure == PASSES:
-        failure = plan.filtered.first_failure_at(row)
+    failure = first_failure_with(plan, row, nominated.pods_at(row))
     if failure != PASSES:
         if not failure & ERROR_BIT:
             result.rejected_row, result.rejection = row, failure

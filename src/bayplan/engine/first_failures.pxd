@@ -1,1 +1,0 @@
-# No C types: the module is compiled only to make its calls faster.
