@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.engine.nominator import Nominator
+from bayplan.engine.nominated_pods import Nominator
 from bayplan.objects.pod import Pod
 from tests.engine.queue_pods import pod
 

@@ -9,7 +9,7 @@ import sys
 
 from tests.project.tree import ROOT
 
-LEFT_OUT = ("heap", "in_flight", "nominated_pods", "nominator")
+LEFT_OUT = ("heap", "in_flight", "nominated_pods")
 MAX_FILES = 12
 TIMER = "apiserver/bridge/kubelet.py advance_one"
 """The kubelet's timer also runs between the other calls of a write, earlier on a busy machine."""

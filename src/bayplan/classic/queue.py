@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from bayplan.base.durations import SECOND_NS
 from bayplan.classic.go_heap import GoHeap
 from bayplan.classic.pod_backoff import PodBackoffMap
-from bayplan.engine.nominator import PodLister
+from bayplan.engine.nominated_pods import PodLister
 from bayplan.engine.queue import LABEL_ADD, LABEL_UPDATE, PreCheck, PreEnqueue, SchedulingQueue
 from bayplan.engine.queue_options import DEFAULT_OPTIONS, FLUSH_UNSCHEDULABLE_PERIOD_NS, QueueOptions, first_on_grid
 from bayplan.engine.queued_pod import NO_PLUGINS, KeyFunction, QueuedPod, key_of, priority_sort, uid_of

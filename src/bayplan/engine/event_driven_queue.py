@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from bayplan.engine.hint_index import AFTER_BACKOFF, SKIP, EventMatch, Strategy
-from bayplan.engine.nominator import PodLister
+from bayplan.engine.nominated_pods import PodLister
 from bayplan.engine.plan import Plan
 from bayplan.engine.plan_groups import PlanGroup, RetryPredictor, UnschedulablePodsByPlan
 from bayplan.engine.queue import TIMEOUT, PreCheck, PreEnqueue, SchedulingQueue

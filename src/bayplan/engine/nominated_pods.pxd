@@ -1,10 +1,18 @@
 cimport cython
 from libc.stdint cimport int64_t
 
-from bayplan.engine.nominator cimport Nominator
+from bayplan.objects.struct_layouts cimport Pod
 from bayplan.state.cluster_state cimport ClusterState
 from bayplan.state.pod_info cimport PodInfo
 from bayplan.state.row_log cimport RowLog
+
+cdef class Nominator:
+    cdef public dict node_by_uid
+    cdef dict _by_node, _changed
+    cdef object _pod_lister
+
+    cpdef void add(self, Pod pod, object nominated_node_name=*) except *
+    cpdef void remove(self, object uid) except *
 
 cdef class NominatedPods:
     cdef public dict infos

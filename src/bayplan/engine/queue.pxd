@@ -5,7 +5,7 @@ from bayplan.engine.backoff_queue cimport BackoffQueue
 from bayplan.engine.heap cimport PodHeap
 from bayplan.engine.hint_index cimport EventMatch, HintIndex
 from bayplan.engine.in_flight cimport InFlight
-from bayplan.engine.nominator cimport Nominator
+from bayplan.engine.nominated_pods cimport Nominator
 from bayplan.engine.struct_layouts cimport QueuedPod
 from bayplan.engine.unschedulable_pods cimport RejectionGroup, UnschedulablePods
 from bayplan.objects.struct_layouts cimport Pod

@@ -18,7 +18,7 @@ from bayplan.engine.backoff_queue import BackoffQueue
 from bayplan.engine.heap import PodHeap
 from bayplan.engine.hint_index import AFTER_BACKOFF, IMMEDIATELY, SKIP, EventMatch, HintIndex, Strategy
 from bayplan.engine.in_flight import InFlight
-from bayplan.engine.nominator import Nominator, PodLister
+from bayplan.engine.nominated_pods import Nominator, PodLister
 from bayplan.engine.queue_options import DEFAULT_OPTIONS, FLUSH_UNSCHEDULABLE_PERIOD_NS, QueueOptions, first_on_grid
 from bayplan.engine.queued_pod import NO_PLUGINS, KeyFunction, QueuedPod, priority_sort
 from bayplan.engine.unschedulable_pods import RejectionGroup, UnschedulablePods

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from bayplan.engine.nominator import PodLister
+from bayplan.engine.nominated_pods import PodLister
 from bayplan.engine.queue import PreEnqueue, SchedulingQueue
 from bayplan.engine.queue_options import DEFAULT_OPTIONS, QueueOptions
 from bayplan.engine.queued_pod import KeyFunction, QueuedPod, key_of, priority_sort

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from bayplan.engine.nominator import PodLister
+from bayplan.engine.nominated_pods import PodLister
 from bayplan.engine.queue import PreEnqueue, SchedulingQueue
 from bayplan.engine.queue_options import DEFAULT_OPTIONS, QueueOptions
 from bayplan.engine.queued_pod import NO_PLUGINS, KeyFunction, QueuedPod, key_of, priority_sort
