@@ -5,7 +5,7 @@ from bayplan.framework.profile cimport Profile
 from bayplan.objects.struct_layouts cimport ObjectMeta, Pod
 
 cdef class PlanCache:
-    cdef readonly Py_ssize_t compiled, shared, adapted
+    cdef readonly Py_ssize_t adapted
     cdef dict _plans
     cdef readonly object results
     cdef object _state, _budget_bytes, _probation, _remembered, _kinds, _encode

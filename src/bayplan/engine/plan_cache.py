@@ -42,16 +42,12 @@ class PlanCache:
     `budget_bytes` is the approximate limit of the memory of cached plans; those on probation take an eighth more.
 
     Attributes:
-        compiled: number of compiled plans. All counts are for measurements.
-        shared: number of these plans that share specs with an earlier plan of the same kind.
-        adapted: number of these plans for which that earlier plan itself was changed instead of copied, because no
-            second pod had its signature.
+        adapted: how many times an earlier plan of the same kind was changed instead of compiling a new one, because no
+            second pod had its signature; for measurements.
         results: the results of rules that the plans share.
     """
 
     def __init__(self, state: ClusterState, *, budget_bytes: int = 1 << 30) -> None:
-        self.compiled = 0
-        self.shared = 0
         self.adapted = 0
         self._state = state
         self._budget_bytes = budget_bytes
@@ -127,11 +123,9 @@ class PlanCache:
         kind = self._encode((_identity(profile, pod), _kind_of(pod.spec)))
         # If a plugin raises while a plan is adapted, the plan must not be found again.
         akin = self._kinds.pop(kind, None)
-        self.compiled += 1
         if akin is None:
             plan = Plan(profile, pod, self._state, self.results)
         else:
-            self.shared += 1
             stale, keeps_footprint = _stale_plugins(akin, pod, signing, signed)
             if self._probation.get(akin.signature) is akin:
                 # No other pod had its signature: adapt the plan itself.
