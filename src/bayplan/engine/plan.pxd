@@ -2,7 +2,6 @@ cimport cython
 
 from bayplan.engine.filtered_rows cimport FilteredRows
 from bayplan.engine.preparation cimport PreparationOutcome, PreFilters, PreScores
-from bayplan.engine.rule_result cimport RuleResult
 from bayplan.engine.select_host cimport Sample
 from bayplan.engine.totals cimport Totals
 from bayplan.framework.profile cimport Profile
@@ -22,14 +21,12 @@ cdef class Plan:
     cdef public tuple signing, reserve, pre_bind
     cdef public bint signed
     cdef object _shared, _filters_skipped, _scores_skipped
-    cdef PreparationOutcome _pre_seen
-    cdef PreparationOutcome _pre_score_seen
+    cdef PreparationOutcome _pre_seen, _pre_score_seen
     cdef bint _has_custom_scores
     cdef object __weakref__
 
     cpdef PreparationOutcome run_pre_filter_plugins(self, object cycle_state)
     cdef void _choose_filters(self) except *
-    cdef object _params(self, RuleResult result, dict params, object base)
     cpdef void refresh_filters(self) except *
     @cython.locals(outcome=PreparationOutcome)
     cpdef void refresh_scores(self, Sample sample=*) except *

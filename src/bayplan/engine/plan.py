@@ -14,14 +14,13 @@ import numpy as np
 
 from bayplan.engine.filtered_rows import FilteredRows
 from bayplan.engine.preparation import PreFilters, PreparationOutcome, PreScores
-from bayplan.engine.rule_result import FilterResult, R, RuleResult, RuleResults, ScoreResult
+from bayplan.engine.rule_result import FilterResult, R, RuleResults, ScoreResult
 from bayplan.engine.select_host import Sample
 from bayplan.engine.totals import Totals
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import (
     MAX_NODE_SCORE,
     MIN_NODE_SCORE,
-    Params,
     Plugin,
     PreBindPlugin,
     PreFilterPlugin,
@@ -167,7 +166,7 @@ class Plan:
         self.filtered.refresh(self.pre.node_names)
 
     def _choose_filters(self) -> None:
-        """Select the filters that PreFilter did not skip, and their params."""
+        """Select the filters that PreFilter did not skip, and their params: None if the profile disables a PreFilter."""
         pre, filtered = self.pre, self.filtered
         self._pre_seen = None
         if pre.skipped != self._filters_skipped:
@@ -177,17 +176,16 @@ class Plan:
             self.reserve = self._binding(self.profile.reserve)
             self.pre_bind = self._binding(self.profile.pre_bind)
             self._filters_skipped = pre.skipped
-        filtered.params = [self._params(result, pre.params, PreFilterPlugin) for result in filtered.results]
+        filtered.params = [
+            pre.params.get(result.name, None if isinstance(result.plugin, PreFilterPlugin) else ())
+            for result in filtered.results
+        ]
         self._pre_seen = pre
 
     def _binding(self, plugins: tuple[P, ...]) -> tuple[P, ...]:
         """Return the Reserve or PreBind plugins without those that have nothing to do, because PreFilter skipped them."""
         skipped = self.pre.skipped
         return tuple([plugin for plugin in plugins if plugin.binds_skipped_pods or plugin.name not in skipped])
-
-    def _params(self, result: RuleResult, params: dict[str, Params], base: type) -> Params | None:
-        """Return a rule's params from PreFilter or PreScore; None if the profile disables its plugin there."""
-        return params.get(result.name, None if isinstance(result.plugin, base) else ())
 
     def filter_error(self, failure: int) -> Status:
         """Return the Error with which a failure (``number << 16 | verdict``) ends the cycle."""
@@ -242,7 +240,10 @@ class Plan:
             custom = [entry for entry in chosen if not type(entry.plugin).__module__.startswith("bayplan.")]
             self._has_custom_scores = bool(custom)
             self._scores_skipped = outcome.skipped
-        totals.params = [self._params(result, outcome.params, PreScorePlugin) for result in totals.results]
+        totals.params = [
+            outcome.params.get(result.name, None if isinstance(result.plugin, PreScorePlugin) else ())
+            for result in totals.results
+        ]
         for result, params in zip(totals.results, totals.params, strict=True):
             text = result.plugin.score_error(result.spec, params)
             if text:

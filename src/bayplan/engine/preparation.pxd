@@ -25,9 +25,7 @@ cdef class PreparedPlugins:
     cdef Py_ssize_t _first_observer, _node_position, _writes, _counted, _run_count
 
     cpdef void adapt(self, object specs) except *
-    @cython.locals(changes=int)
-    cdef int _changes(self) except -1
-    @cython.locals(changed=Py_ssize_t, known=PreparationOutcome, outcome=PreparationOutcome)
+    @cython.locals(changes=int, changed=Py_ssize_t, known=PreparationOutcome, outcome=PreparationOutcome)
     cpdef PreparationOutcome refresh(self, object argument)
     @cython.locals(reads=int)
     cdef Py_ssize_t _first_changed(self, int changes, object argument) except -2

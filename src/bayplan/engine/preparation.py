@@ -97,9 +97,13 @@ class PreparedPlugins:
                 self._reads[number] = reads._value_ & ~_NODES | _NEW_SPEC
             self._all_reads |= self._reads[number]
 
-    def _changes(self) -> int:
-        """Return which data has changed since the last call, as bits of `Reads`; with NODES, all plugins run again."""
-        changes = _ALWAYS
+    def refresh(self, argument: Any) -> PreparationOutcome:
+        """Return the outcome of this cycle: the same object as before if no result changed.
+
+        `argument` is the last argument of the plugins' method.
+        """
+        # The data that has changed since the last cycle, as bits of `Reads`; with NODES, all plugins run again.
+        changes, known = _ALWAYS, self._outcome
         if self._node_log.end != self._node_position:
             self._node_position = self._node_log.end
             changes |= _NODES
@@ -109,14 +113,6 @@ class PreparedPlugins:
         if self._all_reads & _CATALOG and self._catalog.writes != self._writes:
             self._writes = self._catalog.writes
             changes |= _CATALOG
-        return changes
-
-    def refresh(self, argument: Any) -> PreparationOutcome:
-        """Return the outcome of this cycle: the same object as before if no result changed.
-
-        `argument` is the last argument of the plugins' method.
-        """
-        changes, known = self._changes(), self._outcome
         if known is None or changes & _NODES:
             self._answers = [_UNKNOWN] * len(self._plugins)
         elif not changes & self._all_reads:

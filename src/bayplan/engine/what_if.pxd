@@ -12,9 +12,6 @@ cdef class Trial:
     cdef list _parts
     cdef public PodMoves moves
 
-    @cython.locals(part=FilterResult)
-    cdef bint _reads_pods(self) except -1
-
     @cython.locals(number=Py_ssize_t, part=FilterResult)
     cpdef Py_ssize_t first_failure(self, Py_ssize_t row) except -2
     cpdef Py_ssize_t first_failure_with(self, Py_ssize_t row, object pods) except -2

@@ -32,15 +32,12 @@ class Trial:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._parts = self._plan.filtered.results
-        self.moves = PodMoves(self._plan.state, with_pods=self._reads_pods())
-
-    def _reads_pods(self) -> bool:
-        """Return whether a filter whose verdicts can change may read single pods, not just logged columns."""
+        self._parts = plan.filtered.results
+        # Whether a filter whose verdicts can change may read single pods, not just logged columns.
         reads_pods = False
         for part in self._parts:
             reads_pods = reads_pods or (not part.static and (part.rule.reads_pods or not part.incremental))
-        return reads_pods
+        self.moves = PodMoves(plan.state, with_pods=reads_pods)
 
     def first_failure(self, row: int) -> int:
         """Return the first filter that fails on a row now, as ``number << 16 | verdict``; or `PASSES`."""
