@@ -19,10 +19,8 @@ cdef class BindingCycle:
     cdef public bint _nominates_expected
 
     cpdef object begin(self, Binding binding, object now_ns)
-    @cython.locals(queued=QueuedPod, timeouts=dict)
     cdef object _reserve_and_permit(self, Binding binding, object now_ns)
     cdef void _activate_pods(self, CycleState cycle_state, object now_ns) except *
-    @cython.locals(queued=QueuedPod)
     cdef object _bind(self, Binding binding, object now_ns)
     @cython.locals(binding=Binding)
     cpdef list succeeded(self, object key, object pod, object now_ns)

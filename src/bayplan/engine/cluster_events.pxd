@@ -9,11 +9,9 @@ from bayplan.state.pod_info cimport PodInfo
 cdef class ClusterEvents:
     cdef public Scheduler _scheduler
 
-    @cython.locals(scheduler=Scheduler)
     cdef list _pod(self, Pod old, Pod new, object now_ns)
     @cython.locals(scheduler=Scheduler, state=ClusterState, known=PodInfo)
     cdef list _add_assigned_pod(self, Pod pod, object key, object now_ns)
-    @cython.locals(scheduler=Scheduler)
     cdef list _delete_pod(self, Pod pod, object now_ns)
 
 @cython.locals(pod=Pod)

@@ -12,8 +12,7 @@ from bayplan.state.cluster_state cimport ClusterState
 cdef class ScheduleResult:
     cdef public Py_ssize_t row, feasible_nodes, evaluated_nodes, rejected_row
     cdef public Sample sample
-    cdef public object ties, total, rejection, failure, diagnosis
-    cdef public object nominated_failures, extended
+    cdef public object ties, total, rejection, failure, diagnosis, nominated_failures, extended
     cdef public Plan scored_by
     cdef public bint chose_nominated_node_alone, check_all
 
@@ -32,9 +31,6 @@ cpdef object find_nodes_that_fit_pod(
 cdef void _search_sample(
     Plan plan, object feasible, ScheduleResult result, NodeSampling sampling, Py_ssize_t count, bint may_fail
 ) except *
-
-
-cpdef object diagnose(Plan plan, ScheduleResult result, object failures)
 
 @cython.locals(sample=Sample)
 cpdef void prioritize_nodes(Plan plan, object feasible, ScheduleResult result) except *

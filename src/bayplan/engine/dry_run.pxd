@@ -25,13 +25,10 @@ cdef class DryRun:
     cdef object _budgets
 
     @cython.locals(
-        row=Py_ssize_t, changed=list, order=Py_ssize_t[::1], safe=Py_ssize_t[::1], violating=list,
-        safe_count=Py_ssize_t, evaluated=Py_ssize_t, visited=Py_ssize_t,
+        row=Py_ssize_t, order=Py_ssize_t[::1], safe=Py_ssize_t[::1], safe_count=Py_ssize_t, evaluated=Py_ssize_t, visited=Py_ssize_t
     )
     cpdef object search(self, object rows, Py_ssize_t start, Py_ssize_t wanted, NominatedPods nominated, object budgets)
-    @cython.locals(
-        order=Py_ssize_t[::1], number=Py_ssize_t, row=Py_ssize_t, found=list, infeasible=dict, of_reason=dict,
-    )
+    @cython.locals(order=Py_ssize_t[::1], number=Py_ssize_t, row=Py_ssize_t)
     cpdef list _infeasible(self, object rows, Py_ssize_t start, Py_ssize_t visited)
     cdef void _dry_run_row(self, Py_ssize_t row) except *
     @cython.locals(before=PodInfo, info=PodInfo, found=list, number=Py_ssize_t)

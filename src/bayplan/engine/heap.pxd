@@ -9,11 +9,9 @@ cdef class PodHeap:
 
     @cython.locals(entry=tuple)
     cpdef object get(self, object key)
-    @cython.locals(entry=tuple)
     cpdef void push(self, QueuedPod queued, object sort_key) except *
     @cython.locals(entry=tuple, queued=QueuedPod)
     cpdef object pop(self)
-    @cython.locals(entry=tuple)
     cpdef object peek(self)
     cdef tuple _first(self)
     @cython.locals(queued=QueuedPod)

@@ -11,14 +11,11 @@ from bayplan.engine.unschedulable_pods cimport RejectionGroup, UnschedulablePods
 from bayplan.objects.struct_layouts cimport Pod
 
 cdef class SchedulingQueue:
-    cdef public object options
+    cdef public object options, scheduling_cycle, _pod_lister, _sort_key, _unschedulable_flushed_ns
     cdef public Nominator nominator
-    cdef public dict incoming
-    cdef public object scheduling_cycle
+    cdef public dict incoming, _pre_enqueue
     cdef public bint closed
-    cdef public dict _pre_enqueue
     cdef public HintIndex _hints
-    cdef public object _pod_lister, _sort_key, _unschedulable_flushed_ns
     cdef public Py_ssize_t _sequence
     cdef public PodHeap _active
     cdef public InFlight _in_flight

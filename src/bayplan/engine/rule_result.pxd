@@ -28,7 +28,6 @@ cdef class RuleResult:
     cdef void _use(self, object spec, object rule, object reads) except *
     @cython.locals(rule=Rule, all_rows=bint, count=Py_ssize_t)
     cpdef void refresh(self, object params, uint8_t[::1] feasible) except *
-    @cython.locals(columns=Columns)
     cdef bint bind(self) except -1
     cpdef void run_changed(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *
 
@@ -48,7 +47,6 @@ cdef class ScoreResult(RuleResult):
     cdef public int64_t[::1] raw
     cdef bint _uniform_known, _uniform
 
-    @cython.locals(rule=ScoreRule)
     cpdef void refresh(self, object params, uint8_t[::1] feasible) except *
     @cython.locals(rule=ScoreRule, loaded=int64_t)
     cpdef void run_changed(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *

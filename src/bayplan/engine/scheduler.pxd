@@ -3,7 +3,6 @@ cimport cython
 from bayplan.engine.binding_cycle cimport BindingCycle
 from bayplan.engine.cycle cimport ScheduleResult
 from bayplan.engine cimport cycle
-from bayplan.engine.select_host cimport NodeSampling
 from bayplan.engine.plan cimport Plan
 from bayplan.engine.plan_cache cimport PlanCache
 from bayplan.engine.queue cimport SchedulingQueue
@@ -17,16 +16,14 @@ from bayplan.state.cluster_state cimport ClusterState
 cdef class Scheduler:
     cdef public ClusterState state
     cdef public PlanCache plans
-    cdef public object nominated_pods, extenders
     cdef public WaitingPods waiting_pods
     cdef public tuple missing_plugins
     cdef public SchedulingQueue queue
     cdef public dict profiles, pods, assumed
     cdef public Records records
     cdef public bint survives_plugins
-    cdef public NodeSampling sampling
     cdef public BindingCycle bindings
-    cdef public object _pick, _events
+    cdef public object nominated_pods, extenders, sampling, _pick, _events
     cdef object __weakref__
 
     @cython.locals(plan=Plan, profile=Profile, result=ScheduleResult, pod=Pod)

@@ -22,10 +22,7 @@ cdef class NodeSampling:
     cdef Sample _sample
 
     cpdef Py_ssize_t wanted(self, object profile_percentage, Py_ssize_t count, bint scoring) except -1
-    @cython.locals(
-        count=Py_ssize_t, found=Py_ssize_t, visited=Py_ssize_t, place=Py_ssize_t, start=Py_ssize_t, end=Py_ssize_t,
-        sample=Sample,
-    )
+    @cython.locals(count=Py_ssize_t, found=Py_ssize_t, visited=Py_ssize_t, place=Py_ssize_t, start=Py_ssize_t, end=Py_ssize_t)
     cpdef Sample search(self, object order, uint8_t[::1] feasible, Py_ssize_t wanted)
     cpdef void advance(self, Py_ssize_t processed, Py_ssize_t count) except *
 

@@ -15,10 +15,9 @@ cdef class Totals(RuleSet):
     cdef uint8_t[::1] _marks
     cdef list _varying, _numbers, _levels, _epochs_seen
     cdef public Py_ssize_t summed, sampled
-    cdef int64_t _level, _floor
+    cdef int64_t _level, _floor, _loaded
     cdef Py_ssize_t _combined, _flips
     cdef bint _stale, _reads_feasible
-    cdef int64_t _loaded
 
     @cython.locals(filtered=FilteredRows, whole=bint)
     cpdef void refresh(self, Sample sample=*) except *
