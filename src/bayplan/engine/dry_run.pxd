@@ -6,7 +6,6 @@ from bayplan.engine.plan cimport Plan
 from bayplan.engine.what_if cimport ChangedRows, Trial
 from bayplan.framework.preemption cimport shortlist
 from bayplan.state.pod_info cimport PodInfo
-from bayplan.state.pod_moves cimport PodMoves
 
 # Constants of the module, typed as C numbers.
 cdef Py_ssize_t PASSES, _NO_VICTIMS
@@ -33,7 +32,7 @@ cdef class DryRun:
     cdef void _dry_run_row(self, Py_ssize_t row) except *
     @cython.locals(before=PodInfo, info=PodInfo, found=list, number=Py_ssize_t)
     cdef list _potential_victims(self, Py_ssize_t row)
-    @cython.locals(moves=PodMoves, nominated=list, info=PodInfo, order=list, victims=list, violating=Py_ssize_t)
+    @cython.locals(nominated=list, info=PodInfo, order=list, victims=list, violating=Py_ssize_t)
     cdef void _reprieve(self, Trial trial, Py_ssize_t row, list potential) except *
 
 cdef Py_ssize_t _first_failure(Trial trial, Py_ssize_t row, list nominated) except -2

@@ -2,7 +2,6 @@ cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
 from bayplan.engine.rule_result cimport FilterResult, RuleSet
-from bayplan.state.columns cimport Columns
 
 cdef class FilteredRows(RuleSet):
     cdef public object feasible
@@ -13,13 +12,13 @@ cdef class FilteredRows(RuleSet):
     cdef Py_ssize_t _capacity
     cdef uint8_t[::1] _examined
 
-    @cython.locals(whole=bint, columns=Columns)
+    @cython.locals(whole=bint)
     cpdef void refresh(self, object node_names) except *
-    @cython.locals(columns=Columns, count=Py_ssize_t, result=FilterResult)
+    @cython.locals(count=Py_ssize_t, result=FilterResult)
     cdef void _combine_all(self) except *
     @cython.locals(failing=list, passes=bint, result=FilterResult)
     cdef void _combine_rows(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *
-    @cython.locals(columns=Columns, failures=int64_t[::1], number=Py_ssize_t, result=FilterResult)
+    @cython.locals(failures=int64_t[::1], number=Py_ssize_t, result=FilterResult)
     cpdef object first_failures(self, object skipped=*)
     @cython.locals(number=Py_ssize_t, result=FilterResult)
     cpdef int64_t first_failure_at(self, Py_ssize_t row) except? -2

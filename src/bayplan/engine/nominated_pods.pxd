@@ -31,5 +31,5 @@ cdef class NominatedPodLister:
     cdef Py_ssize_t _node_position
     cdef public RowLog log
 
-    @cython.locals(state=ClusterState, infos=dict)
+    @cython.locals(infos=dict)
     cdef void _apply_changes(self) except *

@@ -28,7 +28,5 @@ cdef class Plan:
     cpdef PreparationOutcome run_pre_filter_plugins(self, object cycle_state)
     cdef void _choose_filters(self) except *
     cpdef void refresh_filters(self) except *
-    @cython.locals(outcome=PreparationOutcome)
     cpdef void refresh_scores(self, Sample sample=*) except *
-    @cython.locals(totals=Totals)
     cdef bint _choose_scores(self, PreparationOutcome outcome) except -1

@@ -3,7 +3,7 @@ cimport cython
 from bayplan.engine cimport queued_pod
 from bayplan.engine.backoff_queue cimport BackoffQueue
 from bayplan.engine.heap cimport PodHeap
-from bayplan.engine.hint_index cimport EventMatch, HintIndex
+from bayplan.engine.hint_index cimport HintIndex
 from bayplan.engine.in_flight cimport InFlight
 from bayplan.engine.nominated_pods cimport Nominator
 from bayplan.engine.struct_layouts cimport QueuedPod
@@ -35,7 +35,7 @@ cdef class SchedulingQueue:
     @cython.locals(queued=QueuedPod)
     cpdef object pop(self)
     cdef bint _start(self, QueuedPod queued) except -1
-    @cython.locals(group=RejectionGroup, match=EventMatch)
+    @cython.locals(group=RejectionGroup)
     cpdef object move_all(self, object event, object old, object new, object now_ns, object pre_check=*)
     @cython.locals(queued=QueuedPod)
     cpdef object _move(self, object movers, object happened, object now_ns)

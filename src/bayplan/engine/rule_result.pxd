@@ -26,7 +26,7 @@ cdef class RuleResult:
 
     @cython.locals(read=int)
     cdef void _use(self, object spec, object rule, object reads) except *
-    @cython.locals(rule=Rule, all_rows=bint, count=Py_ssize_t)
+    @cython.locals(all_rows=bint, count=Py_ssize_t)
     cpdef void refresh(self, object params, uint8_t[::1] feasible) except *
     cdef bint bind(self) except -1
     cpdef void run_changed(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *
@@ -39,7 +39,7 @@ cdef class FilterResult(RuleResult):
 
     @cython.locals(failing=cython.int, found=cython.int)
     cdef void _count(self) except *
-    @cython.locals(rule=FilterRule, loaded=int64_t, before=cython.int)
+    @cython.locals(loaded=int64_t, before=cython.int)
     cpdef void run_changed(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *
 
 cdef class ScoreResult(RuleResult):
@@ -48,7 +48,7 @@ cdef class ScoreResult(RuleResult):
     cdef bint _uniform_known, _uniform
 
     cpdef void refresh(self, object params, uint8_t[::1] feasible) except *
-    @cython.locals(rule=ScoreRule, loaded=int64_t)
+    @cython.locals(loaded=int64_t)
     cpdef void run_changed(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *
     cpdef bint is_uniform(self) except -1
     cdef bint _has_one_value(self) except -1

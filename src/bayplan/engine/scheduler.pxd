@@ -26,7 +26,7 @@ cdef class Scheduler:
     cdef public object nominated_pods, extenders, sampling, _pick, _events
     cdef object __weakref__
 
-    @cython.locals(plan=Plan, profile=Profile, result=ScheduleResult, pod=Pod)
+    @cython.locals(profile=Profile, pod=Pod)
     cpdef object _schedule(self, QueuedPod queued, object now_ns)
     @cython.locals(pod=Pod)
     cpdef bint _skip_pod_schedule(self, QueuedPod queued) except -1

@@ -4,7 +4,6 @@ from libc.stdint cimport int64_t, uint8_t
 from bayplan.engine.select_host cimport BestRows, Sample
 from bayplan.engine.filtered_rows cimport FilteredRows
 from bayplan.engine.rule_result cimport RuleSet, ScoreResult
-from bayplan.framework.rule cimport ScoreRule
 
 cdef class Totals(RuleSet):
     cdef public list weights, scales
@@ -19,10 +18,10 @@ cdef class Totals(RuleSet):
     cdef Py_ssize_t _combined, _flips
     cdef bint _stale, _reads_feasible
 
-    @cython.locals(filtered=FilteredRows, whole=bint)
+    @cython.locals(whole=bint)
     cpdef void refresh(self, Sample sample=*) except *
     cpdef tuple best(self, Sample sample=*)
-    @cython.locals(moved=bint, changed=bint, same_nodes=bint, result=ScoreResult, rule=ScoreRule)
+    @cython.locals(moved=bint, changed=bint, same_nodes=bint, result=ScoreResult)
     cdef bint _rescale(self, uint8_t[::1] feasible, bint same) except -1
     @cython.locals(result=ScoreResult, weight=int64_t)
     cdef void _sum_all(self) except *

@@ -1,6 +1,5 @@
 cimport cython
 
-from bayplan.engine.filtered_rows cimport FilteredRows
 from bayplan.engine.nominated_pods cimport NominatedPods
 from bayplan.engine.plan cimport Plan
 from bayplan.engine.rule_result cimport FilterResult
@@ -24,5 +23,5 @@ cdef class ChangedRows:
     cdef Py_ssize_t _own_row
     cdef object _version
 
-    @cython.locals(filtered=FilteredRows, all_rows=bint, part=FilterResult, reader=LogReader, rows=dict)
+    @cython.locals(all_rows=bint, part=FilterResult, reader=LogReader)
     cpdef list take(self, NominatedPods nominated, object version=*)
