@@ -14,7 +14,7 @@ cdef class FilteredRows(RuleSet):
 
     @cython.locals(whole=bint)
     cpdef void refresh(self, object node_names) except *
-    @cython.locals(count=Py_ssize_t, result=FilterResult)
+    @cython.locals(result=FilterResult)
     cdef void _combine_all(self) except *
     @cython.locals(failing=list, passes=bint, result=FilterResult)
     cdef void _combine_rows(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *

@@ -79,10 +79,7 @@ class FilteredRows(RuleSet):
                 self.has_errors = self.has_errors or result.has_errors
                 for row in range(columns.count):
                     feasible[row] = feasible[row] if codes[row] == 0 else 0
-        count = 0
-        for row in range(columns.count):
-            count += feasible[row] != 0
-        self.count = int(count)
+        self.count = int(np.count_nonzero(self.feasible))
         self.combined += 1
 
     def _combine_rows(self, rows: Any, count: int) -> None:

@@ -6,7 +6,7 @@ from bayplan.framework.rule cimport FilterRule, Rule, ScoreRule
 from bayplan.state.columns cimport Columns
 
 # Constants of the module, typed as C numbers.
-cdef int ERROR_BIT
+cdef int ERROR_BIT, _UNKNOWN
 
 cdef int _PLACEMENTS, _OBJECTS
 
@@ -45,13 +45,14 @@ cdef class FilterResult(RuleResult):
 cdef class ScoreResult(RuleResult):
     cdef public ScoreRule score_rule
     cdef public int64_t[::1] raw
-    cdef bint _uniform_known, _uniform
+    cdef Py_ssize_t _uniform_row
 
     cpdef void refresh(self, object params, uint8_t[::1] feasible) except *
     @cython.locals(loaded=int64_t)
     cpdef void run_changed(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *
-    cpdef bint is_uniform(self) except -1
-    cdef bint _has_one_value(self) except -1
+    cpdef Py_ssize_t uniform_row(self) except -2
+    @cython.locals(found=Py_ssize_t)
+    cdef Py_ssize_t _find_uniform_row(self) except -2
 
 cdef class RuleSet:
     cdef public list results, params

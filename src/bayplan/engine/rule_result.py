@@ -24,6 +24,9 @@ _OBJECTS = (Reads.OBJECTS | Reads.COUNTERS | Reads.CATALOG).value
 
 R = TypeVar("R", "FilterResult", "ScoreResult")
 
+_UNKNOWN = -2
+"""Value of `ScoreResult._uniform_row` until someone asks for it."""
+
 _NO_REFRESH: Any = vars(Rule)["refresh"]
 """`Rule.refresh`, which does nothing. It is not called, because calls of rules in plain Python take long."""
 
@@ -215,12 +218,12 @@ class ScoreResult(RuleResult):
 
     def _run_all(self) -> None:
         self.score_rule.score_all(self.raw)
-        self._uniform_known = False
+        self._uniform_row = _UNKNOWN
 
     def run_changed(self, rows: Any, count: int) -> None:
         """Run the rule on changed rows; see `RuleResult.run_changed`."""
         raw, rule, loaded = self.raw, self.score_rule, 0
-        self._uniform_known = False
+        self._uniform_row = _UNKNOWN
         if rule.evaluates_arrays:
             rule.score_rows(_distinct(rows, count), raw)
             return
@@ -240,23 +243,21 @@ class ScoreResult(RuleResult):
         self.score_rule.normalize_all(scale, self.raw, found)
         return found
 
-    def is_uniform(self) -> bool:
-        """Return whether all nodes have the same raw score, whatever is placed. All subsets then have the same scale."""
-        if not self.static:
-            return False
-        if not self._uniform_known:
-            self._uniform_known, self._uniform = True, self._has_one_value()
-        return self._uniform
+    def uniform_row(self) -> int:
+        """Return a row if all nodes have its raw score, whatever is placed, else -1. All subsets then have the same scale."""
+        if self._uniform_row == _UNKNOWN:
+            self._uniform_row = self._find_uniform_row() if self.static else -1
+        return self._uniform_row
 
-    def _has_one_value(self) -> bool:
-        raw, alive, seen, level = self.raw, self.columns.alive, False, 0
+    def _find_uniform_row(self) -> int:
+        raw, alive, found = self.raw, self.columns.alive, -1
         for row in range(self.columns.count):
             if alive[row]:
-                if not seen:
-                    seen, level = True, raw[row]
-                elif raw[row] != level:
-                    return False
-        return True
+                if found < 0:
+                    found = row
+                elif raw[row] != raw[found]:
+                    return -1
+        return found
 
 
 class RuleSet:

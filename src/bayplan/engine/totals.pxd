@@ -25,9 +25,8 @@ cdef class Totals(RuleSet):
     cdef bint _rescale(self, uint8_t[::1] feasible, bint same) except -1
     @cython.locals(result=ScoreResult, weight=int64_t)
     cdef void _sum_all(self) except *
-    @cython.locals(level=int64_t, result=ScoreResult)
+    @cython.locals(level=int64_t, row=Py_ssize_t, score=int64_t, result=ScoreResult)
     cdef int64_t _choose_varying(self) except? -9223372036854775807
-    cdef int64_t _normalized_level(self, ScoreResult result, object scale) except? -9223372036854775807
     @cython.locals(loaded=int64_t, after=int64_t, score=int64_t, result=ScoreResult)
     cdef void _sum_rows(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *
     @cython.locals(result=ScoreResult)

@@ -110,7 +110,7 @@ class Totals(RuleSet):
             rule, changed = result.score_rule, result.epoch != self._epochs_seen[number]
             if rule.normalizes:
                 known = result.static and not changed and same_nodes
-                if not known or not (same or result.is_uniform()):
+                if not known or not (same or result.uniform_row() >= 0):
                     scale = rule.scale(result.raw, feasible)
                     if scale != self.scales[number]:
                         self.scales[number] = scale
@@ -161,8 +161,12 @@ class Totals(RuleSet):
             result: ScoreResult = self.results[number]
             if self._levels[number] >= 0:
                 level += self.weights[number] * self._levels[number]
-            elif result.is_uniform():
-                level += self.weights[number] * self._normalized_level(result, self.scales[number])
+            elif result.uniform_row() >= 0:
+                row = result.uniform_row()
+                score = int(result.raw[row])
+                if result.score_rule.normalizes:
+                    score = result.score_rule.normalize(self.scales[number], score, row)
+                level += self.weights[number] * score
             else:
                 varying.append(result)
                 numbers.append(number)
@@ -174,15 +178,6 @@ class Totals(RuleSet):
         for place in range(len(numbers)):
             self._weights[place] = self.weights[numbers[place]]
         return level
-
-    def _normalized_level(self, result: ScoreResult, scale: Any) -> int:
-        """Return the normalised score of all nodes, given that they have the same raw score."""
-        alive = self._columns.alive
-        for row in range(self._columns.count):
-            if alive[row]:
-                raw = result.raw[row]
-                return int(result.score_rule.normalize(scale, raw, row) if result.score_rule.normalizes else raw)
-        return 0
 
     def _sum_rows(self, rows: Any, count: int) -> None:
         total, loaded = self._total, 0
@@ -216,7 +211,7 @@ class Totals(RuleSet):
             return True
         for number in range(len(self.results)):
             result: ScoreResult = self.results[number]
-            if result.score_rule.normalizes and not result.is_uniform():
+            if result.score_rule.normalizes and result.uniform_row() < 0:
                 return True
         return False
 
