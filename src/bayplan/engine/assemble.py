@@ -50,7 +50,6 @@ class Assemble(Protocol):
         extenders: Sequence[Extender] = (),
     ) -> Scheduler:
         """Return a scheduler for an empty cluster, or for `state` if one is given."""
-        ...
 
 
 def assemble_scheduler(

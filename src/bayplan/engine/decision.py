@@ -73,24 +73,19 @@ class KeyframeValues(Protocol):
     @property
     def filter_names(self) -> tuple[str, ...]:
         """Return the names of the filters, in order."""
-        ...
 
     @property
     def scorer_weights(self) -> tuple[tuple[str, int], ...]:
         """Return the name and weight of each scorer, in order."""
-        ...
 
     def explain(self, number: int, verdict: int) -> Status:
         """Return the status of a verdict of filter `number`."""
-        ...
 
     def normalize(self, number: int, scale: Params | None, raw: Ints) -> Ints:
         """Return the normalised scores of scorer `number`, given their scale and the raw scores."""
-        ...
 
     def values_until(self, changes: int) -> tuple[Codes, Ints]:
         """Return uint16[filters, rows] and int64[scorers, rows]: verdicts and raw scores after `changes` changes."""
-        ...
 
 
 class Frame(NamedTuple):

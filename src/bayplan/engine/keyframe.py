@@ -139,7 +139,7 @@ class Keyframe:
 
     @property
     def arrays(self) -> list[Any]:
-        """Return the arrays of this keyframe; some may be shared with others."""
+        """Return the arrays of this keyframe."""
         parts = [it.values for it in (*self.filters, *self.scorers)]
         return parts if self.examined is None else [*parts, self.examined]
 

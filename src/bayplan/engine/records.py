@@ -168,10 +168,8 @@ class Records:
         """Return the approximate size of all records, in bytes."""
         keyframes = {id(it.keyframe): it.keyframe for it in self._frames if isinstance(it.keyframe, Keyframe)}.values()
         names = {id(keyframe.names): 8 * len(keyframe.names) for keyframe in keyframes}
-        arrays = {id(values): int(values.nbytes) for keyframe in keyframes for values in keyframe.arrays}
-        changes = sum(8 * (len(keyframe.rows) + len(keyframe.values)) for keyframe in keyframes)
-        whole = 500 * len(keyframes) + sum(names.values()) + sum(arrays.values()) + changes
-        return 310 * len(self._summaries) + 150 * len(self._frames) + whole
+        whole = sum(it.whole_nbytes + 8 * (len(it.rows) + len(it.values)) for it in keyframes)
+        return 310 * len(self._summaries) + 150 * len(self._frames) + sum(names.values()) + whole
 
 
 def _preemption(result: ScheduleResult) -> PreemptionAccount | None:

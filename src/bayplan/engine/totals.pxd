@@ -12,7 +12,7 @@ cdef class Totals(RuleSet):
     cdef FilteredRows _filtered
     cdef int64_t[::1] _total, _scratch, _weights
     cdef uint8_t[::1] _marks
-    cdef list _varying, _numbers, _levels, _epochs_seen
+    cdef list _varying, _levels, _epochs_seen
     cdef public Py_ssize_t summed, sampled
     cdef int64_t _level, _floor, _loaded
     cdef Py_ssize_t _combined, _flips
@@ -23,14 +23,14 @@ cdef class Totals(RuleSet):
     cpdef tuple best(self, Sample sample=*)
     @cython.locals(moved=bint, changed=bint, same_nodes=bint, result=ScoreResult)
     cdef bint _rescale(self, uint8_t[::1] feasible, bint same) except -1
-    @cython.locals(result=ScoreResult, weight=int64_t)
+    @cython.locals(number=Py_ssize_t, result=ScoreResult, weight=int64_t)
     cdef void _sum_all(self) except *
     @cython.locals(level=int64_t, row=Py_ssize_t, score=int64_t, result=ScoreResult)
-    cdef int64_t _choose_varying(self) except? -9223372036854775807
-    @cython.locals(loaded=int64_t, after=int64_t, score=int64_t, result=ScoreResult)
+    cdef int64_t _begin_sum(self) except? -9223372036854775807
+    @cython.locals(loaded=int64_t, after=int64_t, score=int64_t, number=Py_ssize_t, result=ScoreResult)
     cdef void _sum_rows(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *
     @cython.locals(result=ScoreResult)
     cdef bint _rescales_samples(self) except -1
     cdef uint8_t[::1] _mark(self, Sample sample)
-    @cython.locals(result=ScoreResult, weight=int64_t)
+    @cython.locals(number=Py_ssize_t, result=ScoreResult, weight=int64_t)
     cdef void _sum_sample(self, Sample sample) except *

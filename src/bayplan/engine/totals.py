@@ -39,10 +39,9 @@ class Totals(RuleSet):
         self._scratch: Any = self.total
         self._best = BestRows()
         self._marks: Any = np.zeros(0, dtype=np.uint8)
-        # The scorers that distinguish nodes, with their numbers and weights; and the weighted sum of all other scorers.
-        self._varying: list[ScoreResult] = []
-        self._numbers: list[int] = []
+        # `weights` as int64; the numbers of the scorers that distinguish nodes; and the weighted sum of all other scorers.
         self._weights: Any = NO_TOTALS
+        self._varying: list[int] = []
         self._level = 0
         # Whether the raw scores of some scorer depend on which nodes are feasible.
         self._reads_feasible = False
@@ -58,7 +57,7 @@ class Totals(RuleSet):
         """Set the scorers that take part."""
         self._reads_feasible = any(result.score_rule.reads_feasible for result in results)
         if self.choose(results) or weights != self.weights:
-            self.weights = weights
+            self.weights, self._weights = weights, np.array(weights, dtype=np.int64)
             self.scales = [None] * len(results)
             self._levels, self._epochs_seen = [-1] * len(results), [-1] * len(results)
             self._stale = True
@@ -124,17 +123,16 @@ class Totals(RuleSet):
 
     def _sum_all(self) -> None:
         feasible, count = self._filtered.flags, self._columns.count
-        self._allocate()
         self.summed += 1
+        level = self._begin_sum()
         total, scratch = self._total, self._scratch
-        level = self._choose_varying()
         for row in range(count):
             total[row] = level
-        for number in range(len(self._varying)):
-            result = self._varying[number]
+        for number in self._varying:
+            result = self.results[number]
             weight, values = self._weights[number], result.raw
             if result.score_rule.normalizes:
-                result.score_rule.normalize_all(self.scales[self._numbers[number]], values, scratch)
+                result.score_rule.normalize_all(self.scales[number], values, scratch)
                 values = scratch
             if weight == 1:
                 for row in range(count):
@@ -147,16 +145,14 @@ class Totals(RuleSet):
             total[row] |= 0 if feasible[row] else -1
         self._best.begin(total, count)
 
-    def _allocate(self) -> None:
+    def _begin_sum(self) -> int:
+        """Allocate the totals, and find the scorers that distinguish nodes; return the weighted sum of all others."""
         capacity = self._columns.capacity
         if len(self.total) != capacity:
             self.total = np.full(capacity, -1, dtype=np.int64)
             self._total = self.total
             self._scratch = np.zeros(capacity, dtype=np.int64)
-
-    def _choose_varying(self) -> int:
-        """Find the scorers that distinguish nodes; return the weighted sum of all other scorers."""
-        level, varying, numbers = self._floor, [], []
+        level, self._varying = self._floor, []
         for number in range(len(self.results)):
             result: ScoreResult = self.results[number]
             if self._levels[number] >= 0:
@@ -168,15 +164,8 @@ class Totals(RuleSet):
                     score = result.score_rule.normalize(self.scales[number], score, row)
                 level += self.weights[number] * score
             else:
-                varying.append(result)
-                numbers.append(number)
+                self._varying.append(number)
         self._level = level
-        self._varying = varying
-        if numbers != self._numbers or len(numbers) != len(self._weights):
-            self._weights = np.zeros(len(numbers), dtype=np.int64)
-        self._numbers = numbers
-        for place in range(len(numbers)):
-            self._weights[place] = self.weights[numbers[place]]
         return level
 
     def _sum_rows(self, rows: Any, count: int) -> None:
@@ -188,11 +177,11 @@ class Totals(RuleSet):
             row, after = rows[place], -1
             if self._filtered.flags[row]:
                 after = self._level
-                for number in range(len(self._varying)):
-                    result = self._varying[number]
+                for number in self._varying:
+                    result = self.results[number]
                     score = result.raw[row]
                     if result.score_rule.normalizes:
-                        score = result.score_rule.normalize(self.scales[self._numbers[number]], score, row)
+                        score = result.score_rule.normalize(self.scales[number], score, row)
                     after += self._weights[number] * score
             before = total[row]
             if after != before:
@@ -227,16 +216,15 @@ class Totals(RuleSet):
         return marks
 
     def _sum_sample(self, sample: Sample) -> None:
-        self._allocate()
+        level = self._begin_sum()
         rows, count, total, scratch = sample.rows, sample.count, self._total, self._scratch
-        level = self._choose_varying()
         for place in range(count):
             total[rows[place]] = level
-        for number in range(len(self._varying)):
-            result = self._varying[number]
+        for number in self._varying:
+            result = self.results[number]
             weight, values = self._weights[number], result.raw
             if result.score_rule.normalizes:
-                result.score_rule.normalize_rows(self.scales[self._numbers[number]], values, rows, count, scratch)
+                result.score_rule.normalize_rows(self.scales[number], values, rows, count, scratch)
                 values = scratch
             for place in range(count):
                 total[rows[place]] += weight * values[rows[place]]
