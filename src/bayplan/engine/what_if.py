@@ -193,8 +193,8 @@ class FirstFailures:
         self.evaluated_rows += 1
         own = value = PASSES
         if self.examined[row]:
-            own = self._plan.filtered.first_failure_at(row)
-            value = first_failure_with(self._plan, row, nominated.pods_at(row))
+            own, pods = self._plan.filtered.first_failure_at(row), nominated.pods_at(row)
+            value = first_failure_with(self._plan, row, pods) if pods else own
         if value != own:
             self.overrides[row] = value
         else:
