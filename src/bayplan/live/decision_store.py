@@ -395,7 +395,7 @@ def _frame_size(frame: Frame) -> int:
 
 
 def _initial_size(keyframe: KeyframeValues) -> int:
-    """Return the approximate size of a keyframe in bytes. Arrays that keyframes share are counted for each of them."""
+    """Return the approximate size of a keyframe in bytes."""
     if not isinstance(keyframe, Keyframe):
         return 0
     return KEYFRAME_BYTES + keyframe.whole_nbytes + ARRAY_BYTES * len(keyframe.arrays)
