@@ -160,13 +160,16 @@ def test_an_invalid_matrix_from_another_server_is_refused(spoil: Callable[[Any],
     [
         pytest.param(b"<html>", "DecodeError", id="no JSON"),
         pytest.param(b'{"pods": ["\xff"], "nodes": []}', "UnicodeDecodeError", id="no text"),
-        pytest.param(b'{"more": %b%b}' % (b"[" * 100_000, b"]" * 100_000), "RecursionError", id="too deep"),
+        # Python 3.14 and later recurse more deeply.
+        pytest.param(
+            b'{"more": %b%b}' % (b"[" * 100_000, b"]" * 100_000), ("RecursionError", "ValidationError"), id="too deep"
+        ),
         pytest.param(
             b'{"pods": ["default/p"], "nodes": [], "instance": "x"}', "1 pods and 0 nodes", id="a pod without a node"
         ),
     ],
 )
-def test_an_invalid_response_from_another_server_is_refused(told: bytes, want: str) -> None:
+def test_an_invalid_response_from_another_server_is_refused(told: bytes, want: str | tuple[str, ...]) -> None:
     async def test(fixture: ServerFixture) -> None:
         answers = {"/bayplan/v1/placements": told, "/bayplan/v1/sources": b"{}"}
         async with await another_server(answers) as server:

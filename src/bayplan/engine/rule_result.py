@@ -202,7 +202,7 @@ class ScoreResult(RuleResult):
         self._use(spec, self.score_rule, self.plugin.score_reads(spec))
 
     def _allocate(self) -> None:
-        self.values = np.empty(self.columns.capacity, dtype=np.int64)
+        self.values = np.zeros(self.columns.capacity, dtype=np.int64)
         self.raw: Any = self.values
 
     def refresh(self, params: Params | None, feasible: Any) -> None:
