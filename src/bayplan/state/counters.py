@@ -241,10 +241,10 @@ class DomainTable:
         # Codes are shifted by one: nodes without the key are counted at index 0, which is then moved to the end.
         found = np.bincount(column.codes[:count] + 1, weights=counted, minlength=len(column.values) + 1)
         sums: Ints = np.roll(found, -1).astype(np.int64)
-        sums[-1] = 0
         self.codes = column.codes
         self.values = sums
         self.last = len(sums) - 1
+        self.values[self.last] = 0
         self.positive = int(np.count_nonzero(sums > 0))
         codes = column.codes[:count][nodes.alive[:count]]
         self.distinct = bool((codes >= 0).all()) and int(np.bincount(codes).max(initial=1)) == 1
