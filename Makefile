@@ -11,7 +11,7 @@ ORACLE ?=
 HELM_VERSION := v3.22.0
 ACTIONLINT_VERSION := v1.7.12
 # What touches the dependencies: files, HTTP, WebSockets, metrics, tables, the terminal.
-LOWEST_TESTS := tests/base tests/formats/test_documents.py tests/formats/test_yaml_text.py tests/http_api tests/apiserver/http tests/extender tests/live tests/client \
+BOUNDS_TESTS := tests/base tests/formats/test_documents.py tests/formats/test_yaml_text.py tests/http_api tests/apiserver/http tests/extender tests/live tests/client \
 	tests/analysis tests/cli tests/app tests/project/test_private_parts.py
 
 # The first Python that is new enough. Evaluated only when the environment has to be made.
@@ -19,8 +19,8 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$name; break; fi; done)
 
 .DEFAULT_GOAL := help
-# `test-lowest` is no part of `make test`: it takes minutes and the network.
-.PHONY: help build build-checked compiled run test test-lowest test-arm other-controllers test-cluster test-crash test-sync test-fuzz-api test-hostile test-ray test-readers coverage lint lint-workflows format page-types conformance agreement oracle fuzz proofs bench bench-against-real docs docs-cli scenario-schema constraints wheel sdist clean
+# `test-lowest` and `test-latest` are no parts of `make test`: they take minutes and the network.
+.PHONY: help build build-checked compiled run test test-lowest test-latest test-arm other-controllers test-cluster test-crash test-sync test-fuzz-api test-hostile test-ray test-readers coverage lint lint-workflows format page-types conformance agreement oracle fuzz proofs bench bench-against-real docs docs-cli scenario-schema constraints wheel sdist clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -46,8 +46,13 @@ test: $(VENV)/.ready-dev ## do all that continuous integration does
 	@$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-lowest: $(VENV)/.ready ## install the lowest versions of all dependencies in an environment of their own, and run a selection of tests
-	@$(BIN)/python scripts/lowest.py build/lowest
-	@build/lowest/bin/python -m pytest -q -p no:cacheprovider $(or $(ARGS),$(LOWEST_TESTS))
+	@$(BIN)/python scripts/bounds.py build/lowest
+	@build/lowest/bin/python -m pytest -q -p no:cacheprovider $(or $(ARGS),$(BOUNDS_TESTS))
+
+test-latest: $(VENV)/.ready compiled ## the same with the latest versions that are allowed
+	@$(BIN)/python scripts/bounds.py build/latest --latest
+	@build/latest/bin/python -m pytest -q -p no:cacheprovider $(or $(ARGS),$(BOUNDS_TESTS) tests/engine tests/plugins)
+
 OTHER_CONTROLLERS := $(CURDIR)/build/cluster-programs
 JOBSET_VERSION := v0.10.1
 KWOK_VERSION := v0.8.0

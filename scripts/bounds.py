@@ -1,9 +1,10 @@
-"""Create an environment with Bayplan, its tests and the lowest versions of dependencies that `pyproject.toml` allows.
+"""Create an environment with Bayplan, its tests and the lowest or latest dependencies that `pyproject.toml` allows.
 
-    python scripts/lowest.py FOLDER [--print]
+    python scripts/bounds.py FOLDER [--latest] [--print]
 
-Every direct dependency gets exactly its lower bound; indirect dependencies get versions that these allow. `make
-test-lowest` runs a selection of the tests in this environment. `--print` prints the constraints and creates nothing.
+Every direct dependency gets exactly its lower bound; indirect dependencies get versions that these allow. With
+`--latest`, all get the latest versions. `make test-lowest` and `make test-latest` run a selection of the tests in these
+environments. `--print` prints the constraints and creates nothing.
 """
 
 import argparse
@@ -59,10 +60,13 @@ def main() -> int:
     """Create the environment; return pip's exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path, help="folder of the new environment")
+    parser.add_argument("--latest", action="store_true", help="install the latest versions, not the lowest")
     parser.add_argument("--print", action="store_true", help="print the constraints, and create nothing")
     options = parser.parse_args()
-    with (ROOT / "pyproject.toml").open("rb") as file:
-        bounds = lower_bounds(tomllib.load(file)["project"])
+    bounds: dict[str, str] = {}
+    if not options.latest:
+        with (ROOT / "pyproject.toml").open("rb") as file:
+            bounds = lower_bounds(tomllib.load(file)["project"])
     lines = [*(f"{name}=={version}" for name, version in sorted(bounds.items())), *tool_versions()]
     if options.print:
         print("\n".join(lines))
@@ -79,7 +83,7 @@ def main() -> int:
     ):
         code = subprocess.run([*pip, *words], env=environment, check=False).returncode
         if code:
-            print("scripts/lowest.py: pip can't install the lowest versions together; raise a bound", file=sys.stderr)
+            print("scripts/bounds.py: pip can't install these versions together; change a bound", file=sys.stderr)
             return code
     return 0
 
