@@ -12,9 +12,10 @@ from bayplan.engine.assemble import assemble_scheduler
 from bayplan.framework.configuration.loading import default_configuration
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.live.dry_run import PATIENCE_NS, DryRun, Verdict
-from bayplan.objects.pod import Pod, PodCondition
+from bayplan.objects.pod import Pod, PodCondition, PodResourceClaimStatus
 from bayplan.plugins.registry import in_tree_registry
 from bayplan.testing import make_node, make_pod
+from bayplan.testing.object_builders import make_object
 
 
 class DryRunFixture:
@@ -31,8 +32,8 @@ class DryRunFixture:
             node = make_node(name).capacity(cpu=cpu, memory="8Gi", pods="10").obj()
             self.dry_run.apply([Change(None, node)], 0)
 
-    def create(self, name: str, cpu: str = "1", scheduler_name: str = "default-scheduler") -> Pod:
-        pod = make_pod(name).req(cpu=cpu).obj()
+    def create(self, name: str, cpu: str = "1", scheduler_name: str = "default-scheduler", priority: int = 0) -> Pod:
+        pod = make_pod(name).req(cpu=cpu).priority(priority).obj()
         pod = replace(pod, spec=replace(pod.spec, scheduler_name=scheduler_name))
         self.dry_run.apply([Change(None, pod)], self.now_ns)
         return pod
@@ -42,11 +43,16 @@ class DryRunFixture:
         self.dry_run.apply([Change(pod, bound)], self.now_ns)
         return bound
 
-    def refuse(self, pod: Pod, message: str) -> Pod:
+    def refuse(self, pod: Pod, message: str, nominated: str = "") -> Pod:
         condition = PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message=message)
-        refused = replace(pod, status=replace(pod.status, conditions=(condition,)))
+        refused = replace(pod, status=replace(pod.status, conditions=(condition,), nominated_node_name=nominated))
         self.dry_run.apply([Change(pod, refused)], self.now_ns)
         return refused
+
+    def nominate(self, pod: Pod, node: str) -> Pod:
+        nominated = replace(pod, status=replace(pod.status, nominated_node_name=node))
+        self.dry_run.apply([Change(pod, nominated)], self.now_ns)
+        return nominated
 
     def delete(self, pod: Pod) -> None:
         self.dry_run.apply([Change(pod, None)], self.now_ns)
@@ -147,6 +153,91 @@ def test_a_pod_deleted_before_its_decision_is_forgotten() -> None:
     fixture.delete(fixture.create("p"))
     fixture.bind(fixture.create("p"), "a")
     assert fixture.turn() == [("p", "a", True)]
+
+
+NO_ROOM = "0/2 nodes are available: 2 Insufficient cpu."
+
+
+def test_a_nominated_pod_takes_room_until_it_is_bound_or_deleted() -> None:
+    fixture = DryRunFixture(cpu="1")
+    victim, _ = (fixture.bind(fixture.create(f"on-{node}"), node) for node in ("a", "b"))
+    fixture.turn()
+    high, low = fixture.create("high", priority=9), fixture.create("low")
+    high = fixture.refuse(high, NO_ROOM, nominated="a")
+    fixture.turn()
+    fixture.delete(victim)
+    fixture.refuse(low, NO_ROOM)
+    assert fixture.turn()[2:] == [("high", "", True), ("low", "", True)]
+    assert fixture.verdicts[2].same_message
+    fixture.delete(high)
+    fixture.bind(low, "a")
+    assert fixture.turn()[4:] == [("low", "a", True)]
+
+
+def test_a_pod_that_was_nominated_before_the_start_takes_room() -> None:
+    fixture = DryRunFixture(("a",), cpu="1")
+    fixture.nominate(fixture.create("high", priority=9), "a")
+    fixture.refuse(fixture.create("low"), "0/1 nodes are available: 1 Insufficient cpu.")
+    assert fixture.turn() == [("low", "", True)]
+
+
+def test_a_pod_that_was_placed_before_a_nomination_agrees() -> None:
+    fixture = DryRunFixture(("a",), cpu="3")
+    fixture.bind(fixture.create("victim", cpu="2"), "a")
+    fixture.turn()
+    fixture.bind(fixture.create("low"), "a")
+    fixture.refuse(fixture.create("high", cpu="2", priority=9), NO_ROOM, nominated="a")
+    assert fixture.turn()[1:] == [("low", "a", True), ("high", "", True)]
+
+
+def test_a_node_on_which_a_pod_awaits_its_volumes_is_compared() -> None:
+    fixture = DryRunFixture()
+    fixture.bind(fixture.create("first"), "a")
+    fixture.turn()
+    fixture.bind(fixture.nominate(fixture.create("p"), "a"), "a")
+    assert fixture.turn(PATIENCE_NS / 1e9)[1:] == [("p", "a", False)]
+    assert fixture.verdicts[1].best == ("b",)
+
+
+def test_a_preempting_pod_leaves_the_nominations_of_other_pods() -> None:
+    fixture = DryRunFixture(("a",), cpu="1")
+    victim = fixture.bind(fixture.create("low"), "a")
+    fixture.turn()
+    middle = fixture.refuse(fixture.create("middle", priority=5), "0/1 nodes", nominated="a")
+    fixture.turn()
+    fixture.refuse(fixture.create("high", priority=9), "0/1 nodes")
+    fixture.turn()
+    fixture.delete(victim)
+    fixture.refuse(fixture.create("other"), "0/1 nodes")
+    assert [agrees for _, _, agrees in fixture.turn()] == [True] * 4
+    fixture.bind(middle, "a")
+    assert fixture.turn()[4:] == [("middle", "a", True)]
+
+
+def test_pods_that_differ_only_in_their_claims_are_decided_separately() -> None:
+    fixture = DryRunFixture(("a",))
+    template = make_pod("template").resource_claim("device", template="template").obj()
+    pods = []
+    for name in ("p", "q"):
+        metadata = replace(template.metadata, name=name, uid=name)
+        status = replace(
+            template.status,
+            resource_claim_statuses=(PodResourceClaimStatus(name="device", resource_claim_name=f"{name}-claim"),),
+        )
+        pods.append(replace(template, metadata=metadata, status=status))
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "q", "uid": "q", "controller": True}
+    claim = make_object(
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaim",
+            "metadata": {"name": "q-claim", "namespace": "default", "uid": "claim", "ownerReferences": [owner]},
+        }
+    )
+    for item in (claim, *pods):
+        fixture.dry_run.apply([Change(None, item)], 0)
+    fixture.refuse(pods[0], "waiting for a claim")
+    fixture.bind(pods[1], "a")
+    assert fixture.turn() == [("p", "", True), ("q", "a", True)]
 
 
 @pytest.mark.parametrize("count", [40])

@@ -7,6 +7,8 @@ If several nodes are equally good, it adopts the cluster's choice.
 Bindings arrive in a different order than they were decided, because each has its own thread. Verdicts therefore wait
 for `COMPARE_DELAY_NS` and are then compared in queue order. A verdict that differs waits longer (`PATIENCE_NS`), because it
 may depend on bindings that arrive later. Bayplan scores all nodes, even if the cluster's scheduler uses a sample.
+
+Pods that the cluster's scheduler has nominated to a node count there for Bayplan, too, although they are not in its queue.
 """
 
 from __future__ import annotations
@@ -15,10 +17,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from bayplan.cluster.owned_pods import is_active
 from bayplan.engine.cycle import ScheduleResult
 from bayplan.engine.plan import Plan
+from bayplan.engine.queued_pod import uid_of
 from bayplan.engine.records import Record, RecordLevel, Records
 from bayplan.engine.scheduler import Scheduler
 from bayplan.live.cluster_feed import ObjectChange
@@ -137,11 +141,13 @@ class _Waiting(Struct):
         pod: its current version.
         place: its position in queue order: (negated priority, number of arrival).
         last_message: the last known rejection message.
+        asked: the version that the cluster's scheduler decides about: without a nomination that shows its decision.
     """
 
     pod: Pod
     place: tuple[int, int]
     last_message: str
+    asked: Pod
 
 
 class _Open(Struct, eq=False):
@@ -160,6 +166,11 @@ class _Open(Struct, eq=False):
     asked: Pod
     pod: Pod
     message: str = ""
+
+    @property
+    def nominates(self) -> bool:
+        """Whether the cluster's scheduler found no node, but makes room on one."""
+        return not self.pod.spec.node_name and bool(self.pod.status.nominated_node_name)
 
 
 class DryRun:
@@ -181,6 +192,7 @@ class DryRun:
         scheduler.records = self._last = _LastCycle(scheduler.state)
         self._waiting: dict[str, _Waiting] = {}
         self._open: list[_Open] = []
+        self._nominated: dict[str, Pod] = {}
         self._seen = 0
         # Bayplan's decisions for equal pods, until the cluster changes. The pod is stored because the key has ids of its
         # parts.
@@ -209,23 +221,55 @@ class DryRun:
         key = known.key if known is not None else ""
         waiting = self._waiting.get(key)
         if new is not None and self._is_waiting(new):
-            message = _refusal(new)
-            if waiting is None:
-                # A message from before the pod was first seen refers to a state of the cluster that was not seen.
-                self._seen += 1
-                self._waiting[key] = _Waiting(new, (-(new.spec.priority or 0), self._seen), message)
-            else:
-                if message and message != waiting.last_message:
-                    self._open.append(_Open(now_ns, waiting.place, waiting.pod, new, message))
-                waiting.pod, waiting.last_message = new, message
+            self._take_waiting(waiting, new, now_ns)
         elif waiting is not None:
             del self._waiting[key]
             if new is not None and new.spec.node_name:
-                self._open.append(_Open(now_ns, waiting.place, waiting.pod, new))
+                self._open.append(_Open(now_ns, waiting.place, waiting.asked, new))
+            else:
+                self._nominate(key, None)
         elif not any(verdict.pod.key == key for verdict in self._open):
             self._apply_to_ours(old, new, now_ns)
         else:
             self._take_decided(key, old, new, now_ns)
+
+    def _take_waiting(self, waiting: _Waiting | None, new: Pod, now_ns: int) -> None:
+        """Process a new version of a pending pod."""
+        message = _refusal(new)
+        if waiting is None:
+            # A message from before the pod was first seen refers to a state of the cluster that was not seen.
+            self._seen += 1
+            self._waiting[new.key] = _Waiting(new, (-(new.spec.priority or 0), self._seen), message, new)
+            self._nominate(new.key, new)
+            return
+        before = waiting.pod
+        refuses = bool(message) and message != waiting.last_message
+        if refuses:
+            self._open.append(_Open(now_ns, waiting.place, waiting.asked, new, message))
+        if not refuses or not self._open[-1].nominates:
+            # Room that a preemption makes is taken when its refusal has been compared.
+            self._nominate(new.key, new)
+        nominated = new.status.nominated_node_name
+        if nominated == before.status.nominated_node_name:
+            nominated = waiting.asked.status.nominated_node_name
+        elif not before.status.nominated_node_name and new.status.conditions == before.status.conditions:
+            # The cluster's scheduler has chosen this node, and binds the pod when its volumes or devices are ready.
+            nominated = ""
+        waiting.asked = replace(new, status=replace(new.status, nominated_node_name=nominated))
+        waiting.pod, waiting.last_message = new, message
+
+    def _nominate(self, key: str, pod: Pod | None) -> None:
+        """Count a pending pod on the node to which the cluster has nominated it; None if it is no longer pending."""
+        before = self._nominated.pop(key, None)
+        if before is not None:
+            self._scheduler.queue.nominator.remove(uid_of(before))
+            del self._scheduler.pods[key]
+        if pod is not None and pod.status.nominated_node_name and not pod.spec.scheduling_gates:
+            # Without the queue, from which the pod would be scheduled.
+            self._nominated[key] = self._scheduler.pods[key] = pod
+            self._scheduler.queue.nominator.add(pod)
+        if key in self._nominated or before is not None:
+            self._answers.clear()
 
     def _take_decided(self, key: str, old: Pod | None, new: Pod | None, now_ns: int) -> None:
         """Process a change of a pod with an open verdict: update the verdict, or close it."""
@@ -256,8 +300,11 @@ class DryRun:
             self._close_agreed(now_ns, before_ns)
 
     def _close_agreed(self, now_ns: int, before_ns: int) -> None:
-        """Close, in queue order, the verdicts that arrived until `before_ns` and agree with Bayplan's decisions."""
-        ready = sorted((verdict for verdict in self._open if verdict.heard_ns <= before_ns), key=_place)
+        """Close, in queue order, the verdicts that arrived until `before_ns` and agree with Bayplan's decisions.
+
+        Preemptions come last: the room that they take may be the reason of a disagreement, but of no agreement.
+        """
+        ready = sorted((verdict for verdict in self._open if verdict.heard_ns <= before_ns), key=_order)
         place = 0
         while place < len(ready):
             verdict = ready[place]
@@ -265,32 +312,54 @@ class DryRun:
                 del ready[place]
                 self._open.remove(verdict)
                 self._close(verdict, now_ns)
-                # Placing this pod may make other verdicts agree.
-                place = 0 if verdict.pod.spec.node_name else place
+                # Placing or nominating this pod may make other verdicts agree.
+                place = 0 if verdict.pod.spec.node_name or verdict.nominates else place
             else:
                 place += 1
 
     def _answer(self, pod: Pod, now_ns: int) -> _Answer:
         """Return Bayplan's decision about a pending pod. The decision is undone."""
-        # The decoder shares the parts of equal pods, so their ids identify equal pods.
-        alike = (id(pod.spec), id(pod.metadata.labels), pod.metadata.namespace, pod.status.nominated_node_name)
+        scheduler, last = self._scheduler, self._last
+        alike = (*_shared_parts(pod), (pod.key, pod.metadata.resource_version) if self._is_special(pod) else None)
         known = self._answers.get(alike)
         if known is not None:
             return known[0]
-        scheduler, last = self._scheduler, self._last
         last.answer = None
         scheduler.handle(None, pod, now_ns)
         scheduler.schedule_one(now_ns)
         scheduler.handle(pod, None, now_ns)
         scheduler.bindings.pending.pop(pod.key, None)
+        self._restore_nominations()
         answer = last.answer or _Answer("", (), "Bayplan does not admit it to its queue")
         self._answers[alike] = answer, pod
         return answer
+
+    def _is_special(self, pod: Pod) -> bool:
+        """Return whether no equal pod has the same decision, because of the pod's nomination or claims."""
+        spec, status = pod.spec, pod.status
+        has_claims = spec.resource_claims or status.extended_resource_claim_status is not None
+        has_own_volumes = any(volume.ephemeral is not None for volume in spec.volumes)
+        return pod.key in self._nominated or bool(has_claims) or has_own_volumes
+
+    def _restore_nominations(self) -> None:
+        """Nominate again the pods whose nominations Bayplan's decision has cleared."""
+        nominator = self._scheduler.queue.nominator
+        for key, pod in self._nominated.items():
+            self._scheduler.pods[key] = pod
+            if nominator.node_by_uid.get(uid_of(pod)) != pod.status.nominated_node_name:
+                nominator.add(pod)
+
+    def _still_nominated(self, verdict: _Open) -> Pod | None:
+        """Return the newest version of a pod that a verdict nominates; None if it is no longer pending."""
+        waiting = self._waiting.get(verdict.pod.key)
+        return None if waiting is None or waiting.pod.metadata.uid != verdict.pod.metadata.uid else waiting.pod
 
     def _close(self, verdict: _Open, now_ns: int) -> None:
         """Compare a verdict, and apply the cluster's decision to Bayplan's scheduler."""
         node, answer = verdict.pod.spec.node_name, self._answer(verdict.asked, now_ns)
         shared = _is_shared(verdict, answer)
+        if node or verdict.nominates:
+            self._nominate(verdict.pod.key, None if node else self._still_nominated(verdict))
         if node:
             self._scheduler.handle(None, verdict.pod, now_ns)
             self._answers.clear()
@@ -310,8 +379,15 @@ class DryRun:
         self._on_verdict(compared)
 
 
-def _place(verdict: _Open) -> tuple[int, int]:
-    return verdict.place
+def _shared_parts(pod: Pod) -> tuple[object, ...]:
+    """Return what equal pods have in common. The decoder shares these parts, so their ids identify equal pods."""
+    metadata = pod.metadata
+    parts = (pod.spec, metadata.labels, metadata.annotations, metadata.owner_references)
+    return (*map(id, parts), metadata.namespace, pod.status.nominated_node_name)
+
+
+def _order(verdict: _Open) -> tuple[bool, tuple[int, int]]:
+    return verdict.nominates, verdict.place
 
 
 def _is_shared(verdict: _Open, answer: _Answer) -> bool:
