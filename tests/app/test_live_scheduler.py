@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import signal
@@ -174,7 +175,8 @@ def test_schedule_preempts_a_lower_priority_pod(tmp_path: Path) -> None:
         assert "nominatedNodeName" not in pods(server)["vip"]["status"]
 
 
-def test_a_pod_with_an_unbound_claim_is_nominated_until_the_volume_is_bound(tmp_path: Path) -> None:
+def local_volume() -> list[dict[str, Any]]:
+    """Return a class that waits for pods, a volume of it on node b, and a claim for it."""
     storage_class = {
         "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "local"},
         "provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer",
@@ -194,24 +196,47 @@ def test_a_pod_with_an_unbound_claim_is_nominated_until_the_volume_is_bound(tmp_
             "storageClassName": "local", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}},
         },
     }  # fmt: skip
-    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
-    claims = "/api/v1/namespaces/default/persistentvolumeclaims"
+    return [storage_class, volume, claim]
+
+
+CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
+CLAIM_VOLUMES = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
+
+
+def test_a_pod_with_an_unbound_claim_is_nominated_until_the_volume_is_bound(tmp_path: Path) -> None:
     with (
-        cluster(tmp_path, node("a"), node("b"), storage_class, volume, claim) as (server, kubeconfig),
+        cluster(tmp_path, node("a"), node("b"), *local_volume()) as (server, kubeconfig),
         bayplan_schedule(kubeconfig, tmp_path / "log", *ALONE) as process,
     ):
         process.wait_for("scheduling")
-        call(server, "POST", PODS, pod("p", volumes=volumes))
+        call(server, "POST", PODS, pod("p", volumes=CLAIM_VOLUMES))
         path = "/api/v1/persistentvolumes/v"
         wait_until(lambda: "claimRef" in call(server, "GET", path)["spec"])
         reference = call(server, "GET", path)["spec"]["claimRef"]
-        assert (reference["name"], reference["uid"]) == ("c", call(server, "GET", f"{claims}/c")["metadata"]["uid"])
+        assert (reference["name"], reference["uid"]) == ("c", call(server, "GET", f"{CLAIMS}/c")["metadata"]["uid"])
         assert call(server, "GET", path)["spec"]["local"] == {"path": "/x"}
         wait_until(lambda: pods(server)["p"]["status"].get("nominatedNodeName") == "b")
         assert placed(server)["p"] == ""
         bound = {"spec": {"volumeName": "v"}, "metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}}
-        call(server, "PATCH", f"{claims}/c", bound, "application/merge-patch+json")
+        call(server, "PATCH", f"{CLAIMS}/c", bound, "application/merge-patch+json")
         wait_until(lambda: placed(server)["p"] == "b")
+
+
+def test_a_pod_waits_for_its_volumes_as_long_as_configured(tmp_path: Path) -> None:
+    profile = {"pluginConfig": [{"name": "VolumeBinding", "args": {"bindTimeoutSeconds": 1}}]}
+    document = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "profiles": [profile],
+    }  # fmt: skip
+    config = tmp_path / "scheduler.json"
+    config.write_text(json.dumps(document))
+    with (
+        cluster(tmp_path, node("a"), node("b"), *local_volume()) as (server, kubeconfig),
+        bayplan_schedule(kubeconfig, tmp_path / "log", *ALONE, "--config", str(config)) as process,
+    ):
+        process.wait_for("scheduling")
+        call(server, "POST", PODS, pod("p", volumes=CLAIM_VOLUMES))
+        want = 'running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded'
+        wait_until(lambda: want in [each.get("message") for each in pods(server)["p"]["status"].get("conditions", ())])
 
 
 def test_an_extended_resource_request_creates_a_resource_claim(tmp_path: Path) -> None:

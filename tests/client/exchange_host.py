@@ -9,6 +9,7 @@ import msgspec
 
 from bayplan.client.event_recorder import PodEvent
 from bayplan.client.exchanges import Exchange, exchanges_of
+from bayplan.client.pre_bind import BindLimits
 from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.engine.actions import Action, Emit
 from bayplan.objects.meta import KubernetesObject, ObjectMeta
@@ -41,6 +42,7 @@ class Host:
         self.notes: list[str] = []
         self.bodies: dict[str, object] = {}
         self.pauses = 0
+        self.limits = BindLimits()
         self.on_pause: Callable[[], None] = lambda: None
         self.on_request: Callable[[str], None] = lambda name: None
         self.binding: Exchange | None = None
@@ -54,6 +56,9 @@ class Host:
     def record_event(self, event: PodEvent) -> None:
         self.log.append(f"event {event.reason} of {event.pod.metadata.name} by {event.controller}")
         self.notes.append(event.note)
+
+    def bind_limits(self, pod: Pod) -> BindLimits:
+        return self.limits
 
     def binding_failed(self, pod: Pod, message: str, *, plugin: str, point: str) -> None:
         self.log.append(f"{point} of {pod.key} failed in {plugin}: {message}")

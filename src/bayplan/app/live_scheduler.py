@@ -29,6 +29,7 @@ from bayplan.base.errors import InputError, ServerUnavailable
 from bayplan.base.termination import exit_on_sigterm
 from bayplan.client.cluster_access import ClusterAccess, open_access
 from bayplan.client.connection import ApiConnection
+from bayplan.client.pre_bind import bind_limits
 from bayplan.client.request_steps import drive
 from bayplan.client.requests import USER_AGENT
 from bayplan.engine.actions import Action
@@ -222,6 +223,7 @@ class LiveScheduler:
         """Schedule until cancelled, then finish pending work."""
         await feed.wait_until_synced()
         dispatcher = Dispatcher(main, events, feed, host_name=socket.gethostname(), now_ns=self._clock.now_ns)
+        dispatcher.executor.limits = bind_limits(self.settings.configuration.profiles)
         engine = self._engine = self._make_engine(dispatcher)
         dispatcher.connect(engine)
         feed.begin()

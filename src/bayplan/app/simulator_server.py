@@ -27,6 +27,7 @@ from bayplan.app.scheduler_settings import SchedulerOptions, SchedulerSettings, 
 from bayplan.app.sleep_watch import catch_up_after_sleep
 from bayplan.base.clock import Clock
 from bayplan.base.errors import InputError
+from bayplan.client.pre_bind import bind_limits
 from bayplan.engine.actions import Action
 from bayplan.engine.records import RecordLevel
 from bayplan.live.decision_store import DecisionStore, Retention
@@ -102,6 +103,7 @@ class SimulatorServer:
         self.driver = BridgeDriver(self.bridge, clock)
         self.named_snapshots = NamedSnapshots(self.backend.store, clock)
         self.action_loop = ActionLoop(api, self.bridge, clock)
+        self.action_loop.executor.limits = bind_limits(self.settings.configuration.profiles)
         make = self.settings.factory(clock)
         scheduler = make()
         scheduler.records = self.decisions
@@ -188,6 +190,7 @@ class SimulatorServer:
                 self.engine.replace(lambda: first.pop() if first else factory())
             finally:
                 # The settings are in effect even if the engine is too busy to confirm it.
+                self.action_loop.executor.limits = bind_limits(settings.configuration.profiles)
                 if self.annotator is not None:
                     self.annotator.extended = bool(settings.connections.extenders)
                 if before.connections is not settings.connections:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from bayplan.client.event_recorder import EventRecorder, EventRecording, PodEvent
 from bayplan.client.exchanges import Exchange, exchanges_of
-from bayplan.client.pre_bind import PreBind
+from bayplan.client.pre_bind import DEFAULT_LIMITS, BindLimits, PreBind
 from bayplan.client.request_steps import RequestSteps
 from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.engine.actions import Action, Bind
@@ -96,6 +96,7 @@ class ActionExecutor:
 
     Attributes:
         engine: the engine; must be set before actions are executed.
+        limits: how long pods wait for volumes and devices, by scheduler name; other pods have the default limits.
         on_written: called with a pod when an exchange about it has ended: its binding, condition or nomination.
         dropped_events: the number of events dropped because too many were pending.
         failures: the number of exchanges that ended with an exception, which is a bug.
@@ -114,6 +115,7 @@ class ActionExecutor:
         self._behind: dict[tuple[str, str], deque[_Work]] = {}
         self._pre_binds: dict[tuple[str, str], PreBind] = {}
         self._unwritten_events = 0
+        self.limits: Mapping[str, BindLimits] = {}
         self.on_written: Callable[[Pod], None] | None = None
         self.dropped_events = 0
         self.failures = 0
@@ -259,6 +261,10 @@ class _Outcomes:
     def record_event(self, event: PodEvent) -> None:
         """Queue an event."""
         self._executor._record(event)
+
+    def bind_limits(self, pod: Pod) -> BindLimits:
+        """Return how long a pod waits for its volumes and devices."""
+        return self._executor.limits.get(pod.spec.scheduler_name, DEFAULT_LIMITS)
 
     def binding_failed(self, pod: Pod, message: str, *, plugin: str, point: str) -> None:
         """Report that a pod could not be bound. The engine ignores it if the scheduler was replaced in the meantime."""

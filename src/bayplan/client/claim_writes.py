@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.quoting import quote
 from bayplan.base.plain_data import Document
 from bayplan.client.pre_bind import PREEMPTED, PreBind
@@ -47,9 +46,6 @@ MAX_POLL_SECONDS = 5.0
 
 The interval starts at `FIRST_LOOK_SECONDS`, and doubles each time.
 """
-
-BINDING_TIMEOUT_NS = 600 * SECOND_NS
-"""The plugin's default `bindingTimeout`."""
 
 
 def write_claim(claim: ResourceClaim) -> RequestSteps[str]:
@@ -178,7 +174,7 @@ def wait_for_devices(
 
     Return the error, or "".
     """
-    pause, begun_ns = FIRST_LOOK_SECONDS, now_ns()
+    pause, begun_ns, limit_ns = FIRST_LOOK_SECONDS, now_ns(), pre_bind.limits.device_ns
     while True:
         awaited = False
         for written in claims:
@@ -193,13 +189,13 @@ def wait_for_devices(
                 return f"device binding failed: {details}"
             if state is None:
                 awaited = True
-                deadline_ns = binding_deadline_ns(claim, BINDING_TIMEOUT_NS)
+                deadline_ns = binding_deadline_ns(claim, limit_ns)
                 if deadline_ns is not None and deadline_ns < now_ns():
                     return f"device binding timeout: claim={claim.metadata.name}"
                 break
         if not awaited:
             return ""
-        if now_ns() - begun_ns > BINDING_TIMEOUT_NS:
+        if now_ns() - begun_ns > limit_ns:
             return "device binding timeout: context deadline exceeded"
         yield pause
         if pre_bind.is_canceled:

@@ -21,7 +21,7 @@ from bayplan.client.claim_writes import (
 )
 from bayplan.client.event_recorder import PodEvent
 from bayplan.client.pod_status import disruption_condition, status_patch, unscheduled_condition
-from bayplan.client.pre_bind import PREEMPTED, PreBind
+from bayplan.client.pre_bind import PREEMPTED, BindLimits, PreBind
 from bayplan.client.request_steps import RequestSteps
 from bayplan.client.requests import (
     NO_ANSWER,
@@ -54,6 +54,10 @@ class ExchangeHost(ObjectLookup, Protocol):
 
     def record_event(self, event: PodEvent) -> None:
         """Record an event."""
+        ...
+
+    def bind_limits(self, pod: Pod) -> BindLimits:
+        """Return how long a pod waits for its volumes and devices."""
         ...
 
     def binding_failed(self, pod: Pod, message: str, *, plugin: str, point: str) -> None:
@@ -128,7 +132,7 @@ def _exchanges(actions: Sequence[Action], host: ExchangeHost) -> Generator[Excha
             if isinstance(last, Bind):
                 # An extender has already bound its pod, which can only be deleted.
                 writes = not last.extender and any(isinstance(item, Update) for item in group)
-                pre_bind = PreBind() if writes else None
+                pre_bind = PreBind(limits=host.bind_limits(last.pod)) if writes else None
                 steps = _bind(group, last, pre_bind or PreBind(), host)
                 yield Exchange(last.pod, steps, is_binding=True, pre_bind=pre_bind)
             elif isinstance(action, Nominate):

@@ -31,9 +31,6 @@ MAX_POLL_SECONDS = 1.0
 The interval starts at `FIRST_LOOK_SECONDS`, and doubles each time.
 """
 
-BIND_TIMEOUT_SECONDS = 600.0
-"""The plugin's default `bindTimeoutSeconds`."""
-
 
 class WrittenItem(msgspec.Struct, gc=False):
     """A written volume or claim, and its resource version after the write."""
@@ -81,7 +78,7 @@ def wait_for_claims(
 ) -> RequestSteps[str]:
     """Wait until the cluster's volume controller has bound the claims of the written objects, or PreBind is canceled."""
     pause, waited = FIRST_LOOK_SECONDS, 0.0
-    while waited < BIND_TIMEOUT_SECONDS:
+    while waited < pre_bind.limits.volume_seconds:
         yield pause
         waited += pause
         if pre_bind.is_canceled:
