@@ -313,6 +313,12 @@ def test_lists_by_pages_between_refused_watches_do_not_end_the_problem(caplog: p
     assert not reflector.problem
 
 
+def test_a_watch_that_begins_with_an_error_does_not_end_the_problem(caplog: pytest.LogCaptureFixture) -> None:
+    follow(lambda: Script([LIST, [TOO_OLD], [TOO_OLD], LIST]))
+    want = [f"{PATH}: too old resource version", f"{PATH}: watched again"]
+    assert [record.getMessage() for record in caplog.records] == want
+
+
 def test_a_silent_list_is_reported_as_a_problem(caplog: pytest.LogCaptureFixture) -> None:
     follow(lambda: Script([[SILENT], LIST]))
     assert [record.getMessage() for record in caplog.records] == [f"{PATH}: no data", f"{PATH}: watched again"]

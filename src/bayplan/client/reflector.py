@@ -372,9 +372,10 @@ class Reflector(Generic[W]):
         async with aclosing(self._connection.stream(self._path, self._query(full))) as stream:
             async for lines in stream:
                 self._is_open = True
-                if lines:
+                events = [self._event(line) for line in lines if line]
+                if events and events[0].type != "ERROR":
                     self._end_problem()
-                yield [self._event(line) for line in lines if line]
+                yield events
 
     def _take(self, event: _WatchEvent, changes: list[Change[W]]) -> None:
         """Apply one event of a watch to the cached objects, and append the changes."""
