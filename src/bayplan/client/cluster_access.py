@@ -1,7 +1,7 @@
 """The address and credentials of a cluster, from a kubeconfig or from the environment of a pod.
 
-The official Kubernetes client for Python reads the kubeconfig and supports all of its features: certificates, tokens,
-exec plugins, OIDC, several files in ``KUBECONFIG``, contexts.
+The official Kubernetes client for Python supports all features of a kubeconfig: certificates, tokens, exec plugins, OIDC.
+`bayplan.client.kubeconfig_files` reads and merges the files.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ import yaml
 
 from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
+from bayplan.base.plain_data import Document
+from bayplan.client.kubeconfig_files import read_kubeconfig
 
 if TYPE_CHECKING:
     from kubernetes.aio.client import Configuration
@@ -91,12 +93,13 @@ class ClusterAccess:
                 load_incluster_config(configuration)  # type: ignore[no-untyped-call]
             else:
                 _check_readable(self._kubeconfig)
-                loader = await kube_config.load_kube_config(  # type: ignore[no-untyped-call]
-                    self._kubeconfig, self._context, configuration, persist_config=False
+                document = read_kubeconfig(self._kubeconfig)
+                self._check_context(document)
+                loader = await kube_config.load_kube_config_from_dict(  # type: ignore[no-untyped-call]
+                    document, self._context, configuration
                 )
                 self.context = str(loader.current_context["name"])
         except (ConfigException, ClientError, ValueError, TypeError, KeyError, OSError, yaml.YAMLError) as problem:
-            self._check_context()
             raise InputError(
                 "kubeconfig",
                 where=self._where,
@@ -110,18 +113,10 @@ class ClusterAccess:
             raise InputError("credentials", where=self._where, got="; ".join(errors), wanted="a token or a certificate")
         self._take(configuration)
 
-    def _check_context(self) -> None:
-        """Raise InputError with the available contexts if the kubeconfig does not contain the context."""
-        from kubernetes.aio.config.kube_config import KubeConfigMerger
-
-        if self._kubeconfig is None or not self._context:
-            return
-        try:
-            merged = KubeConfigMerger(self._kubeconfig).config  # type: ignore[no-untyped-call]
-            names = [str(context["name"]) for context in merged.value["contexts"] or ()]
-        except (LookupError, ValueError, TypeError, AttributeError, OSError, yaml.YAMLError):
-            return
-        if self._context not in names:
+    def _check_context(self, document: Document) -> None:
+        """Raise InputError if a kubeconfig does not contain the context or its user."""
+        names, users = _names(document, "contexts"), _names(document, "users")
+        if self._context and self._context not in names:
             close = near_name(self._context, names)
             raise InputError(
                 "--context",
@@ -130,6 +125,10 @@ class ClusterAccess:
                 wanted=f"one of {', '.join(names)}" if names else "a kubeconfig with contexts",
                 hint=f"'{close}'" if close else "",
             )
+        context = names.get(self._context or str(document.get("current-context", "")), {}).get("context")
+        user = context.get("user") if isinstance(context, dict) else None
+        if isinstance(user, str) and user not in users:
+            raise InputError("kubeconfig", where=self._where, got=f"the user '{user}'", wanted="a user that exists")
 
     def _take(self, configuration: Configuration) -> None:
         self._configuration = configuration
@@ -231,6 +230,13 @@ def _kubeconfig_paths(kubeconfig: Path | None, option: str) -> str | None:
         got="none",
         wanted=f"{option} FILE, $KUBECONFIG or ~/.kube/config, or to run in a pod of the cluster",
     )
+
+
+def _names(document: Document, name: str) -> dict[str, Document]:
+    """Return the contexts, clusters or users of a kubeconfig by name."""
+    entries = document[name]
+    assert isinstance(entries, list)
+    return {str(entry["name"]): entry for entry in entries}
 
 
 def _check_readable(paths: str) -> None:
