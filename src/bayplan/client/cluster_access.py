@@ -21,6 +21,7 @@ from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
 from bayplan.base.plain_data import Document
 from bayplan.client.kubeconfig_files import read_kubeconfig
+from bayplan.client.proxies import proxy_for
 
 if TYPE_CHECKING:
     from kubernetes.aio.client import Configuration
@@ -135,7 +136,7 @@ class ClusterAccess:
         self._loaded_at = self._tried_at = time.monotonic()
         self.url = configuration.host.rstrip("/")
         self.server_name = configuration.tls_server_name
-        self.proxy = configuration.proxy
+        self.proxy = proxy_for(self.url, configuration.proxy, os.environ)
         if not self.url.startswith("https://"):
             self.tls = None
             return

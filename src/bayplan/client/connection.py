@@ -429,4 +429,5 @@ def _describe(problem: Exception) -> str:
         return tls_problem(cause, str(getattr(problem, "host", "this host")))
     number = getattr(cause, "errno", None)
     text = os.strerror(number) if isinstance(number, int) and number > 0 else str(problem) or type(problem).__name__
-    return text[:1].lower() + text[1:]
+    text = text[:1].lower() + text[1:]
+    return f"proxyconnect tcp: {text}" if isinstance(problem, aiohttp.ClientProxyConnectionError) else text

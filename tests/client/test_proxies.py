@@ -1,0 +1,46 @@
+"""The proxy for an API server follows from the kubeconfig and the environment."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.base.errors import InputError
+from bayplan.client.proxies import proxy_for
+
+PROXY = "http://proxy:3128"
+SERVER = "https://api.example.com:6443"
+
+
+@pytest.mark.parametrize(
+    ("url", "declared", "environment", "want"),
+    [
+        pytest.param(SERVER, None, {}, None, id="no proxy"),
+        pytest.param(
+            SERVER, PROXY, {"HTTPS_PROXY": "http://other:1", "NO_PROXY": "*"}, PROXY, id="the kubeconfig wins"
+        ),
+        pytest.param(SERVER, None, {"HTTPS_PROXY": PROXY}, PROXY, id="the environment's proxy"),
+        pytest.param(SERVER, None, {"https_proxy": "proxy:3128"}, PROXY, id="in lower case, without a protocol"),
+        pytest.param(SERVER, None, {"HTTP_PROXY": PROXY}, None, id="a proxy for HTTP only"),
+        pytest.param("https://localhost:1", None, {"HTTPS_PROXY": PROXY}, None, id="this machine by name"),
+        pytest.param("https://127.0.0.1:1", None, {"HTTPS_PROXY": PROXY}, None, id="this machine by address"),
+        pytest.param(SERVER, None, {"HTTPS_PROXY": PROXY, "NO_PROXY": "x,example.com"}, None, id="a domain's host"),
+        pytest.param(SERVER, None, {"HTTPS_PROXY": PROXY, "NO_PROXY": "*.example.com"}, None, id="with an asterisk"),
+        pytest.param(SERVER, None, {"HTTPS_PROXY": PROXY, "NO_PROXY": ".com, y"}, None, id="below a domain"),
+        pytest.param(SERVER, None, {"HTTPS_PROXY": PROXY, "NO_PROXY": "ample.com"}, PROXY, id="another domain"),
+        pytest.param(SERVER, None, {"HTTPS_PROXY": PROXY, "NO_PROXY": "example.com:443"}, PROXY, id="another port"),
+        pytest.param(SERVER, None, {"HTTPS_PROXY": PROXY, "NO_PROXY": "example.com:6443"}, None, id="this port"),
+        pytest.param("https://10.1.2.3", None, {"HTTPS_PROXY": PROXY, "NO_PROXY": "10.0.0.0/8"}, None, id="a network"),
+        pytest.param("https://10.1.2.3", None, {"HTTPS_PROXY": PROXY, "NO_PROXY": "10.1.2.3"}, None, id="an address"),
+        pytest.param("https://10.1.2.3", None, {"HTTPS_PROXY": PROXY, "NO_PROXY": "a/b,.3"}, PROXY, id="no network"),
+        pytest.param("https://[fd00::1]:6443", None, {"HTTPS_PROXY": PROXY, "NO_PROXY": "fd00::1"}, None, id="IPv6"),
+    ],
+)
+def test_a_server_has_the_proxy_that_kubectl_uses(
+    url: str, declared: str | None, environment: dict[str, str], want: str | None
+) -> None:
+    assert proxy_for(url, declared, environment) == want
+
+
+def test_a_proxy_with_another_protocol_is_refused() -> None:
+    with pytest.raises(InputError, match=r"proxy-url: expected a proxy with http:// or https://, got 'socks5://p:1'"):
+        proxy_for(SERVER, "socks5://p:1", {})
