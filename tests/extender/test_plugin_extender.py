@@ -97,11 +97,17 @@ def test_node_names_are_answered_with_node_names(file: Path) -> None:
     assert answer["Nodes"] is None
 
 
-def test_an_unknown_node_name_is_refused_with_advice(file: Path) -> None:
-    with pytest.raises(
-        InputError, match=r"node 'n9', which is not in the extender's files; try nodeCacheCapable: false"
-    ):
-        served(file, "Picky").filter({"Pod": plain(make_pod("p").obj()), "NodeNames": ["n9"]})
+def test_a_node_that_the_files_lack_is_rejected_and_others_are_answered(file: Path) -> None:
+    extender, arguments = served(file, "Picky", cluster=[*nodes()]), {"Pod": plain(make_pod("p").obj())}
+    asked = {**arguments, "NodeNames": [node.metadata.name for node in nodes()]}
+    more = {**arguments, "NodeNames": ["n9", *(node.metadata.name for node in nodes())]}
+    known, answer = extender.filter(asked), extender.filter(more)
+    assert (answer["NodeNames"], answer["FailedNodes"]) == (known["NodeNames"], known["FailedNodes"])
+    unresolvable = {"n2": "node(s) were n2", "n9": "node(s) not in the extender's files"}
+    assert answer["FailedAndUnresolvableNodes"] == unresolvable
+    assert extender.prioritize(more) == [*extender.prioritize(asked), {"Host": "n9", "Score": 0}]
+    assert extender.filter({**arguments, "NodeNames": ["n9"]})["NodeNames"] == []
+    assert extender.prioritize({**arguments, "NodeNames": ["n9"]}) == [{"Host": "n9", "Score": 0}]
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,8 @@ from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Index
 
+UNKNOWN_NODE = "node(s) not in the extender's files"
+
 Json = Mapping[str, object]
 Answer = dict[str, object]
 
@@ -33,8 +35,8 @@ Answer = dict[str, object]
 class PluginExtender:
     """Answers with the filter and score plugins of a scheduler.
 
-    Nodes that are sent as objects are stored in the scheduler's state; nodes that are sent by name must be in it
-    already.
+    Nodes that are sent as objects are stored in the scheduler's state. Of the nodes that are sent by name, those that are
+    not in it are rejected: other nodes must still get pods when one is added to the cluster.
 
     Args:
         scheduler: provides state, plans and profiles; pods are neither queued nor assumed.
@@ -59,14 +61,18 @@ class PluginExtender:
             "FailedAndUnresolvableNodes": {},
             "Error": "",
         }
-        statuses = self._statuses(pod, names)
+        known, unknown = self._split(names)
+        statuses = self._statuses(pod, known)
         if isinstance(statuses, Status):
             return answer | {"Error": statuses.message}
         passing = [name for name, status in statuses.items() if status is None]
         rejected = {name: status for name, status in statuses.items() if status is not None}
         final = {name for name, status in rejected.items() if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE}
         answer["FailedNodes"] = {name: status.message for name, status in rejected.items() if name not in final}
-        answer["FailedAndUnresolvableNodes"] = {name: rejected[name].message for name in rejected if name in final}
+        answer["FailedAndUnresolvableNodes"] = {
+            **{name: rejected[name].message for name in rejected if name in final},
+            **dict.fromkeys(unknown, UNKNOWN_NODE),
+        }
         if by_name:
             answer["NodeNames"] = passing
         else:
@@ -82,11 +88,12 @@ class PluginExtender:
             ScoringError: a plugin failed; the verb can report this only by a failed request.
         """
         pod = _pod_of(arguments)
-        names, _ = self._nodes_of(arguments)
+        names, unknown = self._split(self._nodes_of(arguments)[0])
         plan = self._plan(pod)
         weight = sum(entry.weight for entry in plan.profile.score)
+        unscored: list[Answer] = [{"Host": name, "Score": 0} for name in unknown]
         if not weight or not names:
-            return [{"Host": name, "Score": 0} for name in names]
+            return [*({"Host": name, "Score": 0} for name in names), *unscored]
         rows = self._rows(names)
         plan.run_pre_filter_plugins(CycleState())
         scored = score_over(plan, mask_of(rows, plan.state.nodes.capacity))
@@ -96,7 +103,8 @@ class PluginExtender:
         # nearest.
         unit = weight * MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY
         scores = (2 * scored.totals.total[rows] + unit) // (2 * unit)
-        return [{"Host": name, "Score": int(score)} for name, score in zip(names, scores.tolist(), strict=True)]
+        scored_nodes = zip(names, scores.tolist(), strict=True)
+        return [*({"Host": name, "Score": int(score)} for name, score in scored_nodes), *unscored]
 
     def preempt(self, arguments: Json) -> Answer:
         """Answer the preempt verb: the candidates on which the pod passes the plugins' filters without the victims.
@@ -163,6 +171,11 @@ class PluginExtender:
         profile: Profile = profiles.get(pod.spec.scheduler_name) or next(iter(profiles.values()))
         return self._scheduler.plans.plan_for(profile, pod)
 
+    def _split(self, names: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Return the names of known nodes, and of others."""
+        row_of = self._scheduler.state.nodes.row_of
+        return [name for name in names if name in row_of], [name for name in names if name not in row_of]
+
     def _rows(self, names: Sequence[str]) -> Index:
         row_of = self._scheduler.state.nodes.row_of
         return np.array([row_of[name] for name in names], dtype=np.intp)
@@ -171,17 +184,9 @@ class PluginExtender:
         """Return the names of the nodes in a request, and the nodes themselves if they were sent as objects."""
         names = _field(arguments, "NodeNames")
         if isinstance(names, list):
-            known = self._scheduler.state.nodes.row_of
             for name in names:
                 if not isinstance(name, str):
                     raise InputError("NodeNames", wanted="names of nodes", got=repr(name))
-                if name not in known:
-                    raise InputError(
-                        "NodeNames",
-                        wanted="names of known nodes",
-                        got=f"node {name!r}, which is not in the extender's files",
-                        hint="nodeCacheCapable: false, or a file with that node",
-                    )
             return list(dict.fromkeys(names)), None
         listed = _field(_field(arguments, "Nodes"), "items")
         if listed is not None and not isinstance(listed, list):
