@@ -16,7 +16,7 @@ import uvicorn
 import yaml
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from bayplan.base.errors import InputError
@@ -183,6 +183,18 @@ def test_requests_obey_the_rate_limit(tmp_path: Path) -> None:
 
     with serving() as server:
         assert connected(kubeconfig(tmp_path, server.url), use, qps=10, burst=2) >= 0.39
+
+
+def test_a_web_page_is_no_response_of_an_api(tmp_path: Path) -> None:
+    async def login(request: Request) -> Response:
+        return HTMLResponse("<html>Log in</html>")
+
+    async def use(connection: ApiConnection) -> ApiResponse:
+        return await connection.send(ApiRequest("GET", "/api/v1/nodes"))
+
+    response = served(lambda url: kubeconfig(tmp_path, url), [Route("/api/v1/nodes", login)], use)
+    assert response.status == NO_ANSWER
+    assert response.message.endswith('/api/v1/nodes": the response is a web page, so no API server has sent it')
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])

@@ -70,6 +70,7 @@ class Patience(NamedTuple):
 
 PATIENCE = Patience()
 
+_WEB_PAGE = "text/html"
 _UNAUTHORIZED = 401
 _TOO_MANY_REQUESTS = 429
 _SERVER_ERRORS = 500
@@ -217,7 +218,7 @@ class ApiConnection:
         Return the response, and the seconds after which to retry, or None if the server does not request that.
         """
         began, url = self._loop.time(), self._url(request.path, request.query)
-        headers = await self._headers()
+        method, headers = request.method.capitalize(), await self._headers()
         if request.body:
             headers["Content-Type"] = request.content_type
         try:
@@ -234,10 +235,13 @@ class ApiConnection:
             ) as answer:
                 response = ApiResponse(answer.status, await _read(answer))
                 self._heard_at = self._loop.time()
+                if response.ok and answer.content_type == _WEB_PAGE:
+                    # A proxy or a captive portal responds with its login page.
+                    page = f'{method} "{url}": the response is a web page, so no API server has sent it'
+                    return ApiResponse(NO_ANSWER, page.encode()), None
                 return response, _retry_after(answer)
         except (aiohttp.ClientError, OSError, TimeoutError) as problem:
             await self._refresh_authorities(problem, began)
-            method = request.method.capitalize()
             return ApiResponse(NO_ANSWER, f'{method} "{url}": {_describe(problem)}'.encode()), None
 
     async def _refresh_authorities(self, problem: Exception, began: float) -> None:
