@@ -236,7 +236,9 @@ def test_a_pod_waits_for_its_volumes_as_long_as_configured(tmp_path: Path) -> No
         process.wait_for("scheduling")
         call(server, "POST", PODS, pod("p", volumes=CLAIM_VOLUMES))
         want = 'running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded'
-        wait_until(lambda: want in [each.get("message") for each in pods(server)["p"]["status"].get("conditions", ())])
+        wait_until(
+            lambda: want in [each.get("message") for each in pods(server)["p"]["status"].get("conditions", ())], 60.0
+        )
 
 
 def test_an_extended_resource_request_creates_a_resource_claim(tmp_path: Path) -> None:
