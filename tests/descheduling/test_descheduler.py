@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.app.simulation import SimulationOptions, simulate
-from bayplan.base.durations import MINUTE_NS, SECOND_NS
+from bayplan.base.durations import DAY_NS, MINUTE_NS, SECOND_NS
 from bayplan.base.errors import InputError
 from bayplan.descheduling.policy import read_policy
 from bayplan.sim.result import SimulationResult
@@ -40,12 +40,12 @@ def policy(name: str, args: str = "", *, point: str = "balance", top: str = "", 
     return f"{HEAD}{top}profiles:\n- {{pluginConfig: [{configs}], plugins: {{{point}: {{enabled: [{name}]}}}}}}\n"
 
 
-def run(folder: Path, text: str, *items: str, until: int = 9) -> SimulationResult:
+def run(folder: Path, text: str, *items: str, until: int | None = 9) -> SimulationResult:
     cluster, rules = folder / "cluster.yaml", folder / "policy.yaml"
     cluster.write_text("\n---\n".join(items), encoding="utf-8")
     rules.write_text(text, encoding="utf-8")
-    options = SimulationOptions(paths=[str(cluster)], descheduler=rules, check=True, until_ns=until * MINUTE_NS)
-    return simulate(options)
+    until_ns = None if until is None else until * MINUTE_NS
+    return simulate(SimulationOptions(paths=[str(cluster)], descheduler=rules, check=True, until_ns=until_ns))
 
 
 def evicted(result: SimulationResult) -> list[str]:
@@ -229,6 +229,19 @@ def test_a_later_run_evicts_a_pod_that_has_become_too_old(tmp_path: Path) -> Non
     assert gone.time_ns - result.start_ns == 600 * SECOND_NS
     assert (gone.node, gone.plugin) == ("n1", "PodLifeTime")
     assert result.pods[0].disruption == "EvictionByEvictionAPI"
+
+
+def test_a_run_whose_pods_are_evicted_forever_ends_after_a_day(tmp_path: Path) -> None:
+    spec = (
+        "{replicas: 2, selector: {matchLabels: {app: w}}, template: {metadata: {labels: {app: w}}, spec: {containers: "
+    )
+    spec += "[{name: c, image: i}]}}}"
+    web = f"{{apiVersion: apps/v1, kind: ReplicaSet, metadata: {{name: web, namespace: default}}, spec: {spec}}}"
+    text = policy("PodLifeTime", "{maxPodLifeTimeSeconds: 3500}", point="deschedule")
+    result = run(tmp_path, text, *NODES, web, until=None)
+    assert result.stopped.startswith("the descheduler would evict pods such as default/web-")
+    assert result.duration_ns == DAY_NS
+    assert len(evicted(result)) == 2 * 24
 
 
 AT = "4 DeschedulerPolicy $.profiles[0].plugins"

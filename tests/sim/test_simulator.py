@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 
 from bayplan.base.errors import InputError
 from bayplan.cluster.kubelet import PodRun
@@ -12,9 +13,13 @@ from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.queue import SchedulingQueue
 from bayplan.framework.configuration.loading import default_configuration
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.node_info import NodeInfo
 from bayplan.framework.per_node_plugin import PerNodePlugin
+from bayplan.framework.plugin import PermitPlugin
+from bayplan.framework.status import Code, Status
+from bayplan.objects.meta import OwnerReference
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.workloads import DaemonSet, Deployment
@@ -203,6 +208,16 @@ def test_an_endless_workload_is_stopped_one_day_after_the_last_operation() -> No
     assert len(result.pods) == 24
 
 
+def test_a_replica_set_of_an_unknown_owner_is_an_endless_workload() -> None:
+    spec = {"replicas": 1, "selector": _app("app"), "template": template(runs="1h")}
+    item = document("apps/v1", "ReplicaSet", "web", spec)
+    owner = OwnerReference(api_version="argoproj.io/v1alpha1", kind="Rollout", name="web", uid="u", controller=True)
+    owned = replace(item, metadata=replace(item.metadata, owner_references=(owner,)))
+    result = simulate((0, node("n")), (0, Apply(owned)))
+    assert result.stopped == "ReplicaSet default/web would run forever"
+    assert len(result.pods) == 25
+
+
 def test_a_workload_whose_pods_end_immediately_is_refused() -> None:
     flash = {"replicas": 1, "selector": _app("app"), "template": template(runs="0s")}
     with pytest.raises(InputError, match="keeps changing"):
@@ -279,6 +294,19 @@ def test_a_pod_with_plugin_errors_does_not_extend_the_run() -> None:
     result = simulate((0, node("n")), (0, pod("p")), plugins=[Broken])
     assert result.pods[0].fate is PodFate.PENDING
     assert result.counters.errors == 1
+
+
+class Reluctant(PermitPlugin[None]):
+    """Lets every pod wait on its node for a minute, and never allows it."""
+
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, int]:
+        return Status(Code.WAIT), MINUTE
+
+
+def test_pods_that_a_plugin_never_allows_end_the_run_a_day_after_the_last_change() -> None:
+    result = simulate((0, node("n")), (0, pod("p")), (MINUTE // 2, pod("late", "9")), plugins=[Reluctant])
+    assert result.stopped == "a plugin would make pods wait and reject them forever"
+    assert 24 * 60 * MINUTE < result.duration_ns < (24 * 60 + 3) * MINUTE
 
 
 WAITING: list[tuple[int, Operation]] = [

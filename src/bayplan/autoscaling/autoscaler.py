@@ -80,6 +80,10 @@ class ClusterAutoscaler:
         steps = -(-(time_ns - start_ns) // interval_ns)
         return max(start_ns + steps * interval_ns, self._next_scan_ns)
 
+    def endless(self, given_ns: int) -> str:
+        """Return "": without changes by others, scaling comes to an end."""
+        return ""
+
     # --- a scan -------------------------------------------------------------------------------------------------------
 
     def act(self, now_ns: int, changes: int) -> Sequence[tuple[int, Operation]]:

@@ -82,7 +82,8 @@ def simulate(
 
     All objects are created at the start. Controllers create the pods of workloads, pods run as long as their annotation
     bayplan.io/run-time says (for example 20m), and virtual time jumps from one event to the next. The run ends when nothing
-    can change any more, or after one day if a CronJob or a plugin would keep it going forever; --until sets another end.
+    can change any more, or after one day if a CronJob, a descheduler or a plugin would keep it going forever; --until sets
+    another end.
 
     Example: bayplan simulate $(bayplan example) --out result
     """

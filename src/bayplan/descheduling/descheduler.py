@@ -9,9 +9,11 @@ from collections.abc import Callable, Sequence
 
 from bayplan.answers.question_cluster import QuestionCluster, SchedulerFactory
 from bayplan.base.durations import SECOND_NS
+from bayplan.base.go_text.times import parse_time_ns
 from bayplan.descheduling.plugins import RUNS
 from bayplan.descheduling.policy import PodLifeTimeArgs, Policy
 from bayplan.descheduling.view import ClusterView
+from bayplan.objects.pod import Pod
 from bayplan.sim.descheduled import Descheduled
 from bayplan.sim.operations import Evict, Operation
 from bayplan.sim.simulator import Simulator
@@ -41,6 +43,7 @@ class Descheduler:
         self._seen_changes = -1
         self._next_run_ns = simulator.start_ns + interval_ns
         self._next_age_ns: int | None = None
+        self._last_evicted: list[Pod] = []
 
     def next_wakeup_ns(self, changes: int) -> int | None:
         """Return the time of the next run that may find something new; None if nothing has changed and no pod gets too old."""
@@ -69,8 +72,17 @@ class Descheduler:
                 RUNS[name](view, profile.evictor, args)
                 if isinstance(args, PodLifeTimeArgs):
                     self._wait_for_age(view, args.max_pod_life_time_seconds * SECOND_NS)
+        self._last_evicted = [pod for pod, _ in view.evicted]
         self.evicted += [Descheduled(now_ns, pod.key, pod.spec.node_name, plugin) for pod, plugin in view.evicted]
         return [(now_ns, Evict(pod.key)) for pod, _ in view.evicted]
+
+    def endless(self, given_ns: int) -> str:
+        """Return why it would evict pods forever: the last run has evicted a pod that replaced another; else ""."""
+        for pod in self._last_evicted:
+            created = pod.metadata.creation_timestamp
+            if created is not None and parse_time_ns(created) > given_ns:
+                return f"the descheduler would evict pods such as {pod.key} forever"
+        return ""
 
     def _wait_for_age(self, view: ClusterView, limit_ns: int) -> None:
         """Plan a run for the time when the next pod becomes older than a limit."""

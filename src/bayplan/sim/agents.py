@@ -23,6 +23,14 @@ class Agent(Protocol):
         """Return its actions and their times, now or later. Called when nothing else is left to do at that instant."""
         ...
 
+    def endless(self, given_ns: int) -> str:
+        """Return why the agent would never come to rest; "" if it may.
+
+        Args:
+            given_ns: the time of the last operation that no agent has added.
+        """
+        ...
+
 
 class Agents:
     """The agents of a simulation; they act in the order in which they were added."""
@@ -41,6 +49,10 @@ class Agents:
             if wakeup_ns is not None and (instant_ns is None or wakeup_ns < instant_ns):
                 instant_ns = max(wakeup_ns, now_ns)
         return instant_ns
+
+    def endless(self, given_ns: int) -> str:
+        """Return why one of the agents would never come to rest; "" if all may. See `Agent.endless`."""
+        return next((why for agent in self._agents if (why := agent.endless(given_ns))), "")
 
     def act(self, now_ns: int, changes: int) -> list[tuple[int, Operation]]:
         """Run the agents whose time has come; return their actions."""

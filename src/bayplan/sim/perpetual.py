@@ -16,13 +16,18 @@ def perpetual_workloads(store: ObjectStore) -> list[str]:
     """Return the workloads that create pods forever, as `Kind namespace/name`.
 
     These are CronJobs that are not suspended, and workloads that replace ended pods, if their pods have a run time.
+    Workloads of another workload that is stored, such as the ReplicaSets of a Deployment, are left out.
     """
     found = [f"CronJob {job.key}" for job in store.all(CronJob) if not job.spec.suspend]
     restarting: list[Restarting] = [*store.all(Deployment), *store.all(StatefulSet), *store.all(DaemonSet)]
     restarting += [*store.all(ReplicaSet), *store.all(ReplicationController)]
+    names = {(type(item).__name__, item.key) for item in restarting}
     for item in restarting:
+        owner = item.metadata.controller()
+        if owner is not None and (owner.kind, f"{item.metadata.namespace}/{owner.name}") in names:
+            continue
         template = item.spec.template
         run_time = template.metadata.annotations.get(RUN_TIME_ANNOTATION, FOREVER) if template else FOREVER
-        if item.metadata.controller() is None and run_time != FOREVER:
+        if run_time != FOREVER:
             found.append(f"{type(item).__name__} {item.key}")
     return found

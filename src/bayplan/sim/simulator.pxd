@@ -11,7 +11,7 @@ from bayplan.sim.virtual_cluster cimport VirtualCluster
 cdef class Simulator:
     cdef public Scheduler scheduler
     cdef public VirtualCluster cluster
-    cdef public object seed, start_ns, now_ns, agents, _progress, _timer_ns, _stopped, _events, _last_given_ns
+    cdef public object seed, start_ns, now_ns, agents, _progress, _timer_ns, _stopped, _events, _last_given_ns, _active_ns
     cdef public dict failures, _tried
     cdef public Counters counters
     cdef public bint _check, _strict

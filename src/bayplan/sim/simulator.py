@@ -100,6 +100,8 @@ class Simulator:
         self._progress_due = 0
         # Timers do not retry a waiting pod that was tried after the last change in the cluster.
         self._changes = 0
+        # The time of the last operation, or action of kubelet and controllers.
+        self._active_ns = start_ns
         self._tried: dict[str, int] = {}
         self._all_tried_at = -1
 
@@ -134,8 +136,8 @@ class Simulator:
         """Advance virtual time until the cluster is idle, or up to and including `until_ns`.
 
         The cluster is idle when no operations are left, no pod or controller has anything to do, and every waiting pod
-        was tried after the last change: the scheduler's timers could then only repeat failures. If a workload never
-        finishes (e.g. a CronJob), the run ends a day after the last operation that was added by `at`.
+        was tried after the last change: the scheduler's timers could then only repeat failures. If a workload, an
+        agent or a plugin never finishes (e.g. a CronJob), the run ends a day after the last operation that was added by `at`.
 
         Raises:
             InputError: the annotation with a pod's run time is invalid.
@@ -268,13 +270,20 @@ class Simulator:
         return False
 
     def _stop_if_perpetual(self) -> bool:
-        """End the run if a workload never finishes; return whether it did."""
+        """End the run if a workload, an agent or a plugin never finishes; return whether it did."""
         workloads = perpetual_workloads(self.cluster.store)
-        if not workloads:
-            return False
         more = f" and {len(workloads) - 1} more" if len(workloads) > 1 else ""
-        self._stop(self._last_given_ns + PERPETUAL_HORIZON_NS, f"{workloads[0]}{more} would run forever")
-        return True
+        why = f"{workloads[0]}{more} would run forever" if workloads else self.agents.endless(self._last_given_ns)
+        if not why and self._only_retries():
+            why = "a plugin would make pods wait and reject them forever"
+        if why:
+            self._stop(self._last_given_ns + PERPETUAL_HORIZON_NS, why)
+        return bool(why)
+
+    def _only_retries(self) -> bool:
+        """Return whether nothing but the scheduler's timers has caused anything for a long time, or is left to do so."""
+        idle = self._operations.next_ns() is None and self.cluster.next_wakeup() is None
+        return idle and self._timer_ns is not None and self.now_ns > self._active_ns + PERPETUAL_HORIZON_NS
 
     def _stop(self, end_ns: int, why: str) -> None:
         """End the run at a given time, after trying the waiting pods whose retries were due until then."""
@@ -300,11 +309,13 @@ class Simulator:
         # Rank.ENDS.
         wakeup_ns = cluster.next_wakeup()
         if wakeup_ns is not None and wakeup_ns <= now_ns:
+            self._active_ns = now_ns
             self._take(cluster.advance(now_ns), now_ns)
         self._run_operations(now_ns)
         for _ in range(_MAX_ROUNDS):
             wakeup_ns = cluster.next_wakeup()
             if wakeup_ns is not None and wakeup_ns <= now_ns:
+                self._active_ns = now_ns
                 self._take(cluster.advance(now_ns), now_ns)
             if self._timer_ns is not None and self._timer_ns <= now_ns:
                 self._timer_ns = None
@@ -338,6 +349,7 @@ class Simulator:
 
     def _operate(self, operation: Operation, now_ns: int) -> None:
         cluster = self.cluster
+        self._active_ns = now_ns
         if isinstance(operation, Apply):
             try:
                 changes = cluster.apply(operation.item, now_ns)
