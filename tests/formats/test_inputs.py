@@ -63,3 +63,24 @@ def test_tables_beside_manifests_in_a_folder_cause_a_warning(folder: Path) -> No
     read = load_inputs([str(folder), str(nodes)], strict=True)
     assert read.trace is not None
     assert read.manifest.warnings == []
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param(
+            "kind: Node\nmetadata: {name: n1}", "Node $.metadata.name: expected a name that no node", id="node"
+        ),
+        pytest.param(
+            "kind: Pod\nmetadata: {name: p1}",
+            "Pod $.metadata.name: expected a name that no pod of the trace has",
+            id="pod",
+        ),
+    ],
+)
+def test_a_manifest_must_not_repeat_names_of_the_trace(text: str, want: str, folder: Path) -> None:
+    other = folder / "other.yaml"
+    other.write_text(f"apiVersion: v1\n{text}\n", encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        load_inputs([str(other), str(folder / "nodes.csv"), str(folder / "tasks.csv")])
+    assert f"{other}:1 {want}" in str(caught.value)

@@ -10,6 +10,7 @@ import gc
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
@@ -94,7 +95,7 @@ def load_inputs(
 
     Raises:
         InputError: a file is invalid (see `bayplan.formats.manifests` and `bayplan.formats.traces`), or there are
-            several traces.
+            several traces, or an object of the manifests has the name of a node or pod of the trace.
     """
     manifests: list[InputFile] = []
     tables: list[tuple[InputFile, TraceTable]] = []
@@ -113,6 +114,8 @@ def load_inputs(
         manifest = loader.finish([node.metadata.name for node in nodes], (each.pod for each in pods))
     if trace is None:
         _warn_of_tables(manifest, paths, strict=strict)
+    else:
+        _check_names(manifest, trace)
     return Inputs(manifest=manifest, trace=trace)
 
 
@@ -144,6 +147,19 @@ def _table(file: InputFile) -> TraceTable | None:
     from bayplan.formats.traces.reading import detect_table
 
     return detect_table(file)
+
+
+def _check_names(manifest: Manifest, trace: Trace) -> None:
+    """Raise InputError if a node or pod of the manifests has the name of one of the trace, which would replace it."""
+    sources = {(each.kind.kind, each.typed.key): each.source for each in manifest.loaded}
+    sources = {key: source for key, source in sources.items() if key[0] in ("Node", "Pod")}
+    if not sources:
+        return
+    for name in chain((("Node", node.key) for node in trace.nodes), (("Pod", timed.pod.key) for timed in trace.pods)):
+        if name in sources:
+            kind, key = name
+            wanted = f"a name that no {kind.lower()} of the trace has"
+            raise InputError(f"{kind} $.metadata.name", where=str(sources[name]), wanted=wanted, got=f"'{key}'")
 
 
 def _warn_of_tables(manifest: Manifest, paths: Sequence[str], *, strict: bool) -> None:
