@@ -57,6 +57,18 @@ def test_results_are_written_at_every_record_level(
     assert "seed 0" in capsys.readouterr().out
 
 
+def test_the_result_is_written_even_if_the_report_can_not_be_printed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(*_: object) -> int:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("sys.stdout.write", closed)
+    out = folder / "result"
+    main(["simulate", str(folder / "cluster.yaml"), "--out", str(out)])
+    assert (out / "summary.json").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "want"),
     [

@@ -69,6 +69,11 @@ PASSING = [
         "what a deleted object owns goes with it",
         "- delete: [deployment/web]\n- assert: [{evictions: {count: 0}}, {utilisation: {atMost: 0}}]",
     ),
+    (
+        "pods of a deleted node are gone",
+        "- delete: [node/n3]\n- assert: [{nodes: {count: 2}}, {evictions: {count: 1}}, {placed: {count: 3}}, "
+        "{placed: {pods: deployment/web}}]",
+    ),
     ("a pattern names several objects", "- delete: ['node/n*']\n- assert: [{nodes: {count: 0}}]"),
     (
         "a drained node has no pods, and they come back elsewhere",
@@ -332,6 +337,26 @@ def test_a_failed_assertion_does_not_end_the_scenario(tmp_path: Path) -> None:
     result = run(tmp_path, "- assert: [{nodes: {count: 9}}, {nodes: {count: 8}}]\n- assert: [{nodes: {count: 3}}]")
     assert [step.outcome for step in result.steps] == [Outcome.FAILED, Outcome.PASSED]
     assert len(result.steps[0].failed) == 2
+
+
+def test_the_waiting_time_counts_all_pods_that_had_the_same_name(tmp_path: Path) -> None:
+    steps = (
+        f"- create: [{POD % '5'}]\n- wait: 10m\n- delete: [pod/p]\n- create: [{POD % '1'}]\n"
+        "- assert: [{placed: {pods: p}}, {waitingTime: {pods: p, atMost: 9m}}, {waitingTime: {atMost: 10m}}]"
+    )
+    (failed,) = run(tmp_path, steps).steps[-1].failed
+    assert failed.result.got == "10 min of 2 pods"
+
+
+def test_a_pending_pod_that_would_fit_now_is_explained(tmp_path: Path) -> None:
+    steps = (
+        "- delete: ['node/n*']\n- create: [%s]\n- wait: 10m\n- create: [nodes.yaml]\n- assert: [{placed: {pods: p}}]"
+        % (POD % "3.5")
+    )
+    (failed,) = run(tmp_path, steps).steps[-1].failed
+    assert [each.reason for each in failed.explained] == [
+        "default/p is pending: it would fit on n1 now, and waits for its next attempt"
+    ]
 
 
 @pytest.mark.parametrize("action", ["create", "apply"])

@@ -36,4 +36,7 @@ def why_waiting(simulator: Simulator, setup: SchedulerSetup, key: str) -> str:
     objects = (item for kind in store.kinds() for item in store.all(kind))
     pods = current_pods(objects, simulator.scheduler.profiles)
     life = next(each for each in pods if each.key == key)
-    return explain(CurrentSource(trial, pods, life, now_ns), [life]).verdict
+    found = explain(CurrentSource(trial, pods, life, now_ns), [life])
+    if found.detail is not None and found.detail.attempt.node:
+        return f"{key} is pending: it would fit on {found.detail.attempt.node} now, and waits for its next attempt"
+    return found.verdict

@@ -10,7 +10,7 @@ import typer
 
 from bayplan.analysis.export import check_destination, export
 from bayplan.analysis.report import print_report
-from bayplan.analysis.run_facts import run_facts
+from bayplan.analysis.run_facts import RunFacts, run_facts
 from bayplan.analysis.scaling_text import agent_lines
 from bayplan.analysis.timeline_text import print_timeline
 from bayplan.app.mode import Mode
@@ -42,6 +42,7 @@ from bayplan.cli.simulation_options import (
 )
 from bayplan.descheduling import DEFAULT_INTERVAL_NS
 from bayplan.sim.pod_count import DEFAULT_MAX_PODS
+from bayplan.sim.result import SimulationResult
 
 Out: TypeAlias = Annotated[
     Path | None,
@@ -112,13 +113,20 @@ def simulate(
     )
     result = run(options)
     facts = run_facts(result)
+    try:
+        # Write the directory first: printing ends at once if the reader of a pipe, such as head, does.
+        if out is not None:
+            export(result, out, facts=facts)
+    finally:
+        _print(result, facts, timeline=timeline)
+
+
+def _print(result: SimulationResult, facts: RunFacts, *, timeline: bool) -> None:
     print_report(result, facts=facts)
     for line in agent_lines(result):
         print(line)
     if timeline:
         print_timeline(result)
-    if out is not None:
-        export(result, out, facts=facts)
 
 
 def _interval(text: str, descheduler: Path | None) -> int:

@@ -216,19 +216,20 @@ class _Evaluation:
         most_ns = read_long_duration(part.at_most, what="waitingTime")
         simulator = self._simulator
         pods = simulator.pods if part.pods == EVERYTHING else select_pods(part.pods, simulator.pods)
-        waits: dict[str, int] = {}
+        # A pod that was created again, as those of StatefulSets are, has waited several times.
+        waits: list[tuple[str, int]] = []
         for pod in pods:
             if pod.wait_ns is not None:
-                waits[pod.key] = pod.wait_ns
+                waits.append((pod.key, pod.wait_ns))
             elif pod.bound_ns is None:
-                waits[pod.key] = (pod.ended_ns or simulator.now_ns) - pod.arrived_ns
+                waits.append((pod.key, (pod.ended_ns or simulator.now_ns) - pod.arrived_ns))
         waiting = [pod.key for pod in pods if pod.bound_ns is None and pod.fate is not PodFate.DELETED]
         which = "longest waiting time" if part.percentile == 100 else f"waiting time at percentile {part.percentile}"
         wanted = f"a {which} of at most {format_duration(most_ns)}"
         if not waits:
             return CheckResult(ok=False, check=text, wanted=wanted, got="no pods that waited")
-        found = percentile(sorted(waits.values()), part.percentile)
-        slowest = sorted(waits.items(), key=lambda each: -each[1])[:3]
+        found = percentile(sorted(wait for _, wait in waits), part.percentile)
+        slowest = sorted(waits, key=lambda each: -each[1])[:3]
         details = [f"{key} waited {format_duration(wait)}" for key, wait in slowest]
         got = f"{format_duration(found)} of {format_count(len(waits), 'pod')}"
         return CheckResult(

@@ -41,6 +41,9 @@ class Timelines:
             timeline = self._live_pods.pop(key_of(old), None)
             if timeline is not None and timeline.ended_ns is None:
                 timeline.ended_ns, timeline.fate = now_ns, PodFate.DELETED
+            elif timeline is not None and timeline.fate is PodFate.FAILED and timeline.disruption:
+                # If its node is gone, the pod garbage collector marks a pod as failed before it deletes it.
+                timeline.fate = PodFate.DELETED
         elif isinstance(new, Node):
             self._node(new, now_ns)
         elif isinstance(old, Node):
