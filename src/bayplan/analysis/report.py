@@ -121,8 +121,8 @@ def _overview(facts: RunFacts, wall: WallClock | None) -> Table:
     for name in ("placed", "succeeded", "failed", "deleted"):
         count = getattr(pods, name)
         if count or name == "placed":
-            evicted = f", {pods.evicted:,} of them evicted" if name == "deleted" and pods.evicted else ""
-            add(table, f"  {name}", f"{count:,}{evicted}")
+            preempted = f", {pods.evicted:,} of them preempted" if name == "deleted" and pods.evicted else ""
+            add(table, f"  {name}", f"{count:,}{preempted}")
     add(table, "  pending", Text(f"{pods.waiting:,}", style="red" if pods.waiting else ""))
     add(table, "waited", _wait_text(facts.waits, "arrival to binding", pods.bound))
     if facts.still_waiting.pods:

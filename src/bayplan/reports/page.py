@@ -238,7 +238,7 @@ def _summary(runs: Runs) -> str:
         "pending at the end": lambda run: run.facts.pods.waiting,
         "mean wait (s)": lambda run: float(run.waits_s().mean()) if len(run.waits_s()) else 0.0,
         "95th percentile (s)": lambda run: run.facts.waits.p95_ns / SECOND_NS,
-        "evictions": lambda run: run.facts.pods.evicted,
+        "preempted": lambda run: run.facts.pods.evicted,
         **({"descheduled": lambda run: run.facts.descheduled} if _has_descheduler(runs) else {}),
         "node hours": RunData.node_hours,
         "cost": RunData.cost,
