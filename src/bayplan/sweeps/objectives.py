@@ -34,8 +34,10 @@ class Objective(NamedTuple):
     grows_with_time: bool = False
 
     def format_score(self, score: float) -> str:
-        """Return a score with its unit: ``12.5 s``, ``61.3 %``."""
-        return f"{score * 100 if self.unit == '%' else score:,.4g} {self.unit}".rstrip()
+        """Return a score with its unit: ``12.5 s``, ``12,960 s``, ``61.3 %``."""
+        shown = score * 100 if self.unit == "%" else score
+        text = f"{shown:,.0f}" if abs(shown) >= 1000 else f"{shown:.4g}"
+        return f"{text} {self.unit}".rstrip()
 
 
 OBJECTIVES: Mapping[str, Objective] = {
