@@ -419,3 +419,14 @@ def test_a_method_that_is_never_called_is_refused(tmp_path: Path) -> None:
     mine = type("Mine", (PerNodePlugin,), {"filter_node": lambda self, pod, node: None, "permit": lambda self: None})
     with pytest.raises(PluginFault, match=want):
         check_plugin(mine)
+
+
+def test_the_suggested_base_classes_of_a_plugin_can_be_combined(tmp_path: Path) -> None:
+    path = tmp_path / "plug.py"
+    path.write_text(
+        "from bayplan.framework.plugin import Plugin\n\nclass Mine(Plugin):\n    def permit(self, *arguments):\n"
+        "        return None\n"
+    )
+    with pytest.raises(PluginError) as refused:
+        load_custom_plugins([f"{path}:Mine"], in_tree_registry())
+    assert refused.value.hint == "class Mine(PermitPlugin): ..."

@@ -177,7 +177,9 @@ def check_methods(plugin: type[Plugin[Any]]) -> None:
     """Raise PluginError if a class has the method of an extension point without its base class: it would never be called."""
     for point, base in EXTENSION_POINTS.items():
         if callable(getattr(plugin, point, None)) and not issubclass(plugin, base):
-            bases = ", ".join(each.__name__ for each in (*plugin.__bases__, base))
+            # Python refuses a class before a subclass of it, so Plugin is left out.
+            others = [each for each in plugin.__bases__ if not issubclass(base, each)]
+            bases = ", ".join(each.__name__ for each in (*others, base))
             wanted = f"the base class {base.__name__} for the method {point}(), which is never called otherwise"
             got, hint = f"a subclass of {plugin.__bases__[0].__name__}", f"class {plugin.__name__}({bases}): ..."
             raise PluginError(f"plugin {plugin.__name__}", wanted=wanted, got=got, hint=hint)
