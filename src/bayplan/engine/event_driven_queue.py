@@ -14,17 +14,21 @@ there is room, then fail together. Pods get nodes in the same order as with upst
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from bayplan.engine.hint_index import AFTER_BACKOFF, SKIP, EventMatch, Strategy
 from bayplan.engine.nominated_pods import PodLister
-from bayplan.engine.plan import Plan
-from bayplan.engine.plan_groups import PlanGroup, RetryPredictor, UnschedulablePodsByPlan
+from bayplan.engine.plan_groups import PlanGroup, UnschedulablePodsByPlan
 from bayplan.engine.queue import TIMEOUT, PreCheck, PreEnqueue, SchedulingQueue
 from bayplan.engine.queue_options import DEFAULT_OPTIONS, QueueOptions
 from bayplan.engine.queued_pod import KeyFunction, QueuedPod, Rejection, key_of, priority_sort
 from bayplan.engine.unschedulable_pods import RejectionGroup
 from bayplan.framework.events import HintTable, ObjectChange
 from bayplan.objects.pod import Pod
+
+if TYPE_CHECKING:
+    from bayplan.engine.plan import Plan
+    from bayplan.engine.retry_predictor import RetryPredictor
 
 
 class EventDrivenQueue(SchedulingQueue):

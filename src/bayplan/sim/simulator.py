@@ -16,9 +16,9 @@ from bayplan.cluster.store import ChangeEvent
 from bayplan.cluster.watched_kinds import WATCHED_KINDS
 from bayplan.engine.actions import Action, Bind, CycleReport, Emit, Nominate, SetCondition, Update
 from bayplan.engine.event_driven_queue import EventDrivenQueue
-from bayplan.engine.plan_groups import RetryPredictor
 from bayplan.engine.queued_pod import key_of, uid_of
 from bayplan.engine.records import Outcome
+from bayplan.engine.retry_predictor import RetryPredictor
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.status import Code, Status
 from bayplan.objects.resource import ResourceClaim
