@@ -16,10 +16,11 @@ from typing import NamedTuple
 
 from bayplan.engine.dry_run import DryRun
 from bayplan.engine.filtered_rows import FilteredRows
+from bayplan.engine.first_failures import FirstFailures
 from bayplan.engine.preparation import PreparedPlugins
 from bayplan.engine.rule_result import FilterResult, RuleResult
 from bayplan.engine.totals import Totals
-from bayplan.engine.what_if import ChangedRows, FirstFailures, Trial
+from bayplan.engine.what_if import ChangedRows, Trial
 from bayplan.state import pod_moves
 from bayplan.state.pod_moves import PodMoves
 from bayplan.state.row_log import LogReader

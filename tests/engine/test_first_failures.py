@@ -11,10 +11,11 @@ from msgspec.structs import replace
 
 from bayplan.engine.cycle import first_failures
 from bayplan.engine.filtered_rows import PASSES
+from bayplan.engine.first_failures import FirstFailures
 from bayplan.engine.plan import Plan
 from bayplan.engine.queued_pod import uid_of
 from bayplan.engine.scheduler import Scheduler
-from bayplan.engine.what_if import FirstFailures, first_failure_with
+from bayplan.engine.what_if import first_failure_with
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.status import ERROR_BIT
 from bayplan.objects.pod import Pod

@@ -26,8 +26,8 @@ from bayplan.base.errors import InputError
 from bayplan.cluster.namespace_policies import PodForbidden
 from bayplan.engine.cycle import first_failures
 from bayplan.engine.filtered_rows import PASSES
+from bayplan.engine.first_failures import FirstFailures
 from bayplan.engine.plan import Plan
-from bayplan.engine.what_if import FirstFailures
 from bayplan.framework.cycle_state import CycleState
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod

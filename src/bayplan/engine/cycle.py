@@ -10,10 +10,11 @@ import numpy as np
 from bayplan.engine.dry_run import find_candidates
 from bayplan.engine.extenders import ExtendedCycle, add_extender_scores, find_nodes_that_pass_extenders
 from bayplan.engine.filtered_rows import PASSES, count_failures
+from bayplan.engine.first_failures import FirstFailures
 from bayplan.engine.nominated_pods import NO_NOMINATED_PODS, NominatedPodLister, NominatedPods
 from bayplan.engine.plan import Plan, score_over
 from bayplan.engine.select_host import NodeSampling, Pick, Sample, Ties, mask_of, visited_rows
-from bayplan.engine.what_if import FirstFailures, first_failure_with
+from bayplan.engine.what_if import first_failure_with
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
 from bayplan.framework.extender import EXTENDER, Extender
