@@ -360,7 +360,7 @@ def _every_filter(plan: Plan) -> dict[str, Json]:
 def _has_failing_scorer(scored: Plan) -> bool:
     """Return whether Score itself returned an Error, in contrast to PreScore, or to an invalid score."""
     totals = scored.totals
-    pairs = zip(totals.results, totals.params, strict=True)
+    pairs = zip(totals.results, totals.rules.params, strict=True)
     return any(result.plugin.score_error(result.spec, params) for result, params in pairs)
 
 

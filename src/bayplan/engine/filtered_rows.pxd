@@ -2,14 +2,20 @@ cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
 from bayplan.engine.rule_result cimport FilterResult, RuleSet
+from bayplan.state.columns cimport Columns
+from bayplan.state.row_log cimport LogReader, RowLog
 
-cdef class FilteredRows(RuleSet):
+cdef class FilteredRows:
+    cdef public RuleSet rules
     cdef public object feasible
     cdef public uint8_t[::1] flags
     cdef public Py_ssize_t count, combined, flips
     cdef public bint has_errors
     cdef object _state, _node_names
-    cdef Py_ssize_t _capacity
+    cdef Columns _columns
+    cdef RowLog _node_log
+    cdef LogReader _changes
+    cdef Py_ssize_t _node_position, _capacity
     cdef uint8_t[::1] _examined
 
     @cython.locals(whole=bint)

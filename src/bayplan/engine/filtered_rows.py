@@ -10,15 +10,17 @@ import numpy as np
 from bayplan.engine.rule_result import FilterResult, RuleResults, RuleSet
 from bayplan.state.arrays import Bools, Ints
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.row_log import LogReader
 
 PASSES = -1
 """Value of a first failure that means: the row passes all filters."""
 
 
-class FilteredRows(RuleSet):
+class FilteredRows:
     """The filters of a plan and their combined verdicts.
 
     Attributes:
+        rules: the filters to run.
         feasible: bool[capacity], the rows that pass all filters.
         flags: `feasible` as uint8.
         count: number of feasible rows.
@@ -27,26 +29,32 @@ class FilteredRows(RuleSet):
         flips: how many times a single row became feasible or infeasible.
     """
 
-    results: list[FilterResult]
-
     def __init__(self, state: ClusterState, shared: RuleResults) -> None:
-        super().__init__("Filter", state, shared)
+        self.rules = RuleSet("Filter", shared)
         self.feasible: Bools = np.zeros(0, dtype=np.bool_)
         self.flags: Any = self.feasible.view(np.uint8)
         self.count = 0
         self.has_errors = False
         self.combined = self.flips = 0
         self._state = state
-        self._capacity = -1
+        self._columns = state.columns
+        self._node_log = state.node_log
+        self._changes = LogReader(state.change_log)
+        self._node_position = self._capacity = -1
         self._node_names: frozenset[str] | None = None
         self._examined: Any = None
+
+    @property
+    def results(self) -> list[FilterResult]:
+        """Return the results of the filters that take part, in order."""
+        return self.rules.results
 
     def refresh(self, node_names: frozenset[str] | None) -> None:
         """Run the filters on the changed rows, and combine the verdicts.
 
         `node_names`: the nodes that PreFilter left; None for all.
         """
-        whole = self.run_rules(None)
+        whole = self.rules.refresh(None)
         columns = self._columns
         if node_names is not self._node_names:
             whole = whole or node_names != self._node_names
@@ -72,8 +80,8 @@ class FilteredRows(RuleSet):
         self.has_errors = False
         for row in range(columns.count):
             feasible[row] = examined[row]
-        for number in range(len(self.results)):
-            result: FilterResult = self.results[number]
+        for number in range(len(self.rules.results)):
+            result: FilterResult = self.rules.results[number]
             if result.failing:
                 codes = result.codes
                 self.has_errors = self.has_errors or result.has_errors
@@ -84,7 +92,7 @@ class FilteredRows(RuleSet):
 
     def _combine_rows(self, rows: Any, count: int) -> None:
         """Recompute which of the first `count` elements of `rows` (intp) pass all filters."""
-        failing = [result for result in self.results if result.failing]
+        failing = [result for result in self.rules.results if result.failing]
         for place in range(count):
             row = rows[place]
             passes = self._examined[row] != 0
@@ -117,8 +125,8 @@ class FilteredRows(RuleSet):
         columns = self._columns
         found: Ints = np.full(columns.capacity, PASSES, dtype=np.int64)
         failures: Any = found
-        for number in range(len(self.results) - 1, -1, -1):
-            result: FilterResult = self.results[number]
+        for number in range(len(self.rules.results) - 1, -1, -1):
+            result: FilterResult = self.rules.results[number]
             if result.failing and result.name not in skipped:
                 codes = result.codes
                 for row in range(columns.count):
@@ -129,8 +137,8 @@ class FilteredRows(RuleSet):
 
     def first_failure_at(self, row: int) -> int:
         """Return the value of `first_failures` for one row."""
-        for number in range(len(self.results)):
-            result: FilterResult = self.results[number]
+        for number in range(len(self.rules.results)):
+            result: FilterResult = self.rules.results[number]
             if result.codes[row]:
                 return number << 16 | int(result.codes[row])
         return -1

@@ -116,9 +116,9 @@ class Plan:
         self.pre_filters.adapt(self.specs)
         self.pre_scores.adapt(self.specs)
         filters, scorers = self.filtered.results, self.totals.results
-        self.filtered.choose([self._for_current_spec(it) if it.name in stale else it for it in filters])
+        self.filtered.rules.choose([self._for_current_spec(it) if it.name in stale else it for it in filters])
         scorers = [self._for_current_spec(it) if it.name in stale else it for it in scorers]
-        self.totals.choose_weighted(scorers, self.totals.weights)
+        self.totals.choose(scorers, self.totals.weights)
         # A scorer's error may depend on its spec.
         self._pre_score_seen = None
         self.failure = self.first_failed = self.dry_run = None
@@ -172,11 +172,11 @@ class Plan:
         if pre.skipped != self._filters_skipped:
             chosen = [plugin for plugin in self.profile.filter if plugin.name not in pre.skipped]
             results = [self._shared.result(FilterResult, plugin, self.specs[plugin.name]) for plugin in chosen]
-            filtered.choose(results)
+            filtered.rules.choose(results)
             self.reserve = self._binding(self.profile.reserve)
             self.pre_bind = self._binding(self.profile.pre_bind)
             self._filters_skipped = pre.skipped
-        filtered.params = [
+        filtered.rules.params = [
             pre.params.get(result.name, None if isinstance(result.plugin, PreFilterPlugin) else ())
             for result in filtered.results
         ]
@@ -236,15 +236,15 @@ class Plan:
             results = [
                 self._shared.result(ScoreResult, entry.plugin, self.specs[entry.plugin.name]) for entry in chosen
             ]
-            totals.choose_weighted(results, [entry.weight for entry in chosen])
+            totals.choose(results, [entry.weight for entry in chosen])
             custom = [entry for entry in chosen if not type(entry.plugin).__module__.startswith("bayplan.")]
             self._has_custom_scores = bool(custom)
             self._scores_skipped = outcome.skipped
-        totals.params = [
+        totals.rules.params = [
             outcome.params.get(result.name, None if isinstance(result.plugin, PreScorePlugin) else ())
             for result in totals.results
         ]
-        for result, params in zip(totals.results, totals.params, strict=True):
+        for result, params in zip(totals.results, totals.rules.params, strict=True):
             text = result.plugin.score_error(result.spec, params)
             if text:
                 text = f'running Score plugins: plugin "{result.name}" failed with: {text}'

@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint16_t
 
-from bayplan.state.row_log cimport LogReader, RowLog
+from bayplan.state.row_log cimport LogReader
 from bayplan.framework.rule cimport FilterRule, Rule, ScoreRule
 from bayplan.state.columns cimport Columns
 
@@ -58,14 +58,11 @@ cdef class RuleSet:
     cdef public list results, params
     cdef RuleResults _shared
     cdef object _point
-    cdef Py_ssize_t _epochs, _node_position
+    cdef Py_ssize_t _epochs
     cdef bint _moved
-    cdef Columns _columns
-    cdef LogReader _changes
-    cdef RowLog _node_log
 
     @cython.locals(moved=bint, epochs=Py_ssize_t, result=RuleResult)
-    cpdef bint run_rules(self, uint8_t[::1] feasible) except -1
+    cpdef bint refresh(self, uint8_t[::1] feasible) except -1
 
 cdef class RuleResults:
     cdef public object adapted, timer, _known, _state

@@ -261,11 +261,10 @@ class ScoreResult(RuleResult):
 
 
 class RuleSet:
-    """Results of filters or of scorers, in the order of the profile. The base of `FilteredRows` and `Totals`.
+    """Results of filters or of scorers, in the order of the profile.
 
     Args:
         point: the name of the extension point in metrics.
-        state: the cluster.
         shared: the shared results; its timer measures the rules.
 
     Attributes:
@@ -273,7 +272,7 @@ class RuleSet:
         params: the params of each rule, by number.
     """
 
-    def __init__(self, point: str, state: ClusterState, shared: RuleResults) -> None:
+    def __init__(self, point: str, shared: RuleResults) -> None:
         self.results: list[Any] = []
         self.params: list[Params | None] = []
         self._shared = shared
@@ -281,20 +280,15 @@ class RuleSet:
         # The sum of the results' epochs, which only grow; -1 if the results have changed.
         self._epochs = -1
         self._moved = True
-        # For the subclasses: the rows that changed since they combined the results, and whether nodes did.
-        self._columns = state.columns
-        self._changes = LogReader(state.change_log)
-        self._node_log = state.node_log
-        self._node_position = -1
 
     def choose(self, results: list[Any]) -> bool:
-        """Set the results that take part, some with new specs; return whether they are other ones than before."""
+        """Set the results that take part, some with new specs; return whether they are different from before."""
         if results == self.results:
             return False
         self.results, self._epochs, self._moved = results, -1, True
         return True
 
-    def run_rules(self, feasible: Any) -> bool:
+    def refresh(self, feasible: Any) -> bool:
         """Update all results; return whether a rule ran on all rows, or the results that take part changed.
 
         `feasible`: uint8[capacity], for scorers: the feasible rows.

@@ -4,16 +4,23 @@ from libc.stdint cimport int64_t, uint8_t
 from bayplan.engine.select_host cimport BestRows, Sample
 from bayplan.engine.filtered_rows cimport FilteredRows
 from bayplan.engine.rule_result cimport RuleSet, ScoreResult
+from bayplan.state.columns cimport Columns
+from bayplan.state.row_log cimport LogReader, RowLog
 
-cdef class Totals(RuleSet):
+cdef class Totals:
+    cdef public RuleSet rules
     cdef public list weights, scales
     cdef public object total
     cdef BestRows _best
+    cdef Columns _columns
     cdef FilteredRows _filtered
+    cdef LogReader _changes
     cdef int64_t[::1] _total, _scratch, _weights
     cdef uint8_t[::1] _marks
-    cdef list _varying, _levels, _epochs_seen
+    cdef list _varying, _levels, _epochs
+    cdef RowLog _node_log
     cdef public Py_ssize_t summed, sampled
+    cdef Py_ssize_t _node_position
     cdef int64_t _level, _floor, _loaded
     cdef Py_ssize_t _combined, _flips
     cdef bint _stale, _reads_feasible

@@ -11,30 +11,32 @@ from bayplan.engine.rule_result import RuleResults, RuleSet, ScoreResult
 from bayplan.engine.select_host import NO_TOTALS, BestRows, Sample, Ties
 from bayplan.state.arrays import Ints
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.row_log import LogReader
 
 
-class Totals(RuleSet):
+class Totals:
     """The scorers of a plan and the total scores.
 
     `floor` is the total of a feasible row before any score is added.
 
     Attributes:
+        rules: the scorers to run.
         weights: the weights of these scorers.
         scales: per scorer, the scale that normalises its raw scores; None if it has no NormalizeScore.
         total: int64[capacity], -1 in rows that are not feasible.
         summed, sampled: number of times that all rows, or a sample of them, were summed up; for measurements.
     """
 
-    results: list[ScoreResult]
-
     def __init__(self, state: ClusterState, shared: RuleResults, filtered: FilteredRows, floor: int) -> None:
-        super().__init__("Score", state, shared)
+        self.rules = RuleSet("Score", shared)
         self.weights: list[int] = []
         self.scales: list[Any] = []
         self.total: Ints = NO_TOTALS
         self.summed = self.sampled = 0
+        self._columns = state.columns
         self._filtered = filtered
         self._floor = floor
+        self._changes = LogReader(state.change_log)
         self._total: Any = self.total
         self._scratch: Any = self.total
         self._best = BestRows()
@@ -47,19 +49,25 @@ class Totals(RuleSet):
         self._reads_feasible = False
         # By scorer: the normalised score if the scale makes it equal on all rows, else -1; and the epoch of the result.
         self._levels: list[int] = []
-        self._epochs_seen: list[int] = []
-        self._combined = self._flips = -1
+        self._epochs: list[int] = []
+        self._node_log = state.node_log
+        self._combined = self._flips = self._node_position = -1
         self._stale = True
         # As in `RuleResult`: collects reads of changed rows, so that their cache misses overlap.
         self._loaded = 0
 
-    def choose_weighted(self, results: list[ScoreResult], weights: list[int]) -> None:
+    @property
+    def results(self) -> list[ScoreResult]:
+        """Return the results of the scorers that take part, in order."""
+        return self.rules.results
+
+    def choose(self, results: list[ScoreResult], weights: list[int]) -> None:
         """Set the scorers that take part."""
         self._reads_feasible = any(result.score_rule.reads_feasible for result in results)
-        if self.choose(results) or weights != self.weights:
+        if self.rules.choose(results) or weights != self.weights:
             self.weights, self._weights = weights, np.array(weights, dtype=np.int64)
             self.scales = [None] * len(results)
-            self._levels, self._epochs_seen = [-1] * len(results), [-1] * len(results)
+            self._levels, self._epochs = [-1] * len(results), [-1] * len(results)
             self._stale = True
 
     def refresh(self, sample: Sample | None = None) -> None:
@@ -74,7 +82,7 @@ class Totals(RuleSet):
             flags = self._mark(sample)
         whole = self._stale or self._combined != filtered.combined
         self._stale = True
-        self.run_rules(flags)
+        self.rules.refresh(flags)
         if sample is not None and self._rescales_samples():
             self.sampled += 1
             self._rescale(self._mark(sample), False)
@@ -104,9 +112,9 @@ class Totals(RuleSet):
         moved = False
         end = self._node_log.end
         same_nodes, self._node_position = end == self._node_position, end
-        for number in range(len(self.results)):
-            result: ScoreResult = self.results[number]
-            rule, changed = result.score_rule, result.epoch != self._epochs_seen[number]
+        for number in range(len(self.rules.results)):
+            result: ScoreResult = self.rules.results[number]
+            rule, changed = result.score_rule, result.epoch != self._epochs[number]
             if rule.normalizes:
                 known = result.static and not changed and same_nodes
                 if not known or not (same or result.uniform_row() >= 0):
@@ -118,7 +126,7 @@ class Totals(RuleSet):
                 level = rule.level(self.scales[number]) if rule.normalizes else -1
                 moved = moved or level < 0 or level != self._levels[number]
                 self._levels[number] = level
-                self._epochs_seen[number] = result.epoch
+                self._epochs[number] = result.epoch
         return moved
 
     def _sum_all(self) -> None:
@@ -129,7 +137,7 @@ class Totals(RuleSet):
         for row in range(count):
             total[row] = level
         for number in self._varying:
-            result = self.results[number]
+            result = self.rules.results[number]
             weight, values = self._weights[number], result.raw
             if result.score_rule.normalizes:
                 result.score_rule.normalize_all(self.scales[number], values, scratch)
@@ -153,8 +161,8 @@ class Totals(RuleSet):
             self._total = self.total
             self._scratch = np.zeros(capacity, dtype=np.int64)
         level, self._varying = self._floor, []
-        for number in range(len(self.results)):
-            result: ScoreResult = self.results[number]
+        for number in range(len(self.rules.results)):
+            result: ScoreResult = self.rules.results[number]
             if self._levels[number] >= 0:
                 level += self.weights[number] * self._levels[number]
             elif result.uniform_row() >= 0:
@@ -178,7 +186,7 @@ class Totals(RuleSet):
             if self._filtered.flags[row]:
                 after = self._level
                 for number in self._varying:
-                    result = self.results[number]
+                    result = self.rules.results[number]
                     score = result.raw[row]
                     if result.score_rule.normalizes:
                         score = result.score_rule.normalize(self.scales[number], score, row)
@@ -198,8 +206,8 @@ class Totals(RuleSet):
         """Return whether some scorer normalises a sample differently from all feasible nodes."""
         if self._reads_feasible:
             return True
-        for number in range(len(self.results)):
-            result: ScoreResult = self.results[number]
+        for number in range(len(self.rules.results)):
+            result: ScoreResult = self.rules.results[number]
             if result.score_rule.normalizes and result.uniform_row() < 0:
                 return True
         return False
@@ -221,7 +229,7 @@ class Totals(RuleSet):
         for place in range(count):
             total[rows[place]] = level
         for number in self._varying:
-            result = self.results[number]
+            result = self.rules.results[number]
             weight, values = self._weights[number], result.raw
             if result.score_rule.normalizes:
                 result.score_rule.normalize_rows(self.scales[number], values, rows, count, scratch)

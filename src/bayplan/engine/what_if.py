@@ -28,7 +28,7 @@ class Trial:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._parts = plan.filtered.results
+        self._parts = plan.filtered.rules.results
         # Whether a filter whose verdicts can change may read single pods, not just logged columns.
         reads_pods = False
         for part in self._parts:
@@ -105,7 +105,7 @@ class ChangedRows:
         # `combined` changes when a rule ran on all rows, the rules changed, or nodes changed.
         now = (version, filtered.combined)
         all_rows = now != self._version
-        for part in filtered.results:
+        for part in filtered.rules.results:
             # Pods on other rows can change such a rule's result for this row, and no log names the rows.
             if part.rule.reads_others or not part.incremental:
                 all_rows = True
