@@ -10,7 +10,7 @@ from bayplan.app.simulation import SimulationOptions, simulate
 from bayplan.base.durations import DAY_NS, MINUTE_NS, SECOND_NS
 from bayplan.base.errors import InputError
 from bayplan.descheduling.policy import read_policy
-from bayplan.sim.result import SimulationResult
+from bayplan.sim.result import PodFate, SimulationResult
 
 HEAD = "apiVersion: descheduler/v1alpha2\nkind: DeschedulerPolicy\n"
 
@@ -239,9 +239,29 @@ def test_a_run_whose_pods_are_evicted_forever_ends_after_a_day(tmp_path: Path) -
     web = f"{{apiVersion: apps/v1, kind: ReplicaSet, metadata: {{name: web, namespace: default}}, spec: {spec}}}"
     text = policy("PodLifeTime", "{maxPodLifeTimeSeconds: 3500}", point="deschedule")
     result = run(tmp_path, text, *NODES, web, until=None)
-    assert result.stopped.startswith("the descheduler would evict pods such as default/web-")
+    assert result.stopped.startswith("the descheduler evicts pods such as default/web-")
     assert result.duration_ns == DAY_NS
     assert len(evicted(result)) == 2 * 24
+
+
+def test_a_run_whose_pods_are_evicted_continues_until_its_job_is_complete(tmp_path: Path) -> None:
+    prefer_n1 = (
+        "affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 100, preference: "
+        "{matchExpressions: [{key: zone, operator: In, values: [a]}]}}]}}"
+    )
+    template = (
+        f"{{metadata: {{annotations: {{bayplan.io/run-time: 1h}}}}, spec: {{restartPolicy: Never, {prefer_n1}, "
+        "containers: [{name: c, image: i, resources: {requests: {cpu: '1'}}}]}}"
+    )
+    job = (
+        "{apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: default}, "
+        f"spec: {{completions: 60, backoffLimit: 100000, parallelism: 2, template: {template}}}}}"
+    )
+    nodes = (node("n1", zone="a", cpu=64), node("n2", zone="b", cpu=4))
+    result = run(tmp_path, DUPLICATES, *nodes, job, until=None)
+    assert result.stopped == ""
+    assert sum(each.fate is PodFate.SUCCEEDED for each in result.pods) == 60
+    assert result.duration_ns > 2 * DAY_NS
 
 
 AT = "4 DeschedulerPolicy $.profiles[0].plugins"

@@ -218,6 +218,15 @@ def test_a_replica_set_of_an_unknown_owner_is_an_endless_workload() -> None:
     assert len(result.pods) == 25
 
 
+@pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "StatefulSet"])
+def test_a_workload_without_replicas_does_not_end_a_run(kind: str) -> None:
+    spec = {"replicas": 0, "selector": _app("app"), "template": template(runs="1h")}
+    empty = Apply(document("apps/v1", kind, "web", spec))
+    result = simulate((0, node("n")), (0, empty), (0, pod("long", runs="48h")))
+    assert result.stopped == ""
+    assert result.duration_ns == 48 * 60 * MINUTE
+
+
 def test_a_workload_whose_pods_end_immediately_is_refused() -> None:
     flash = {"replicas": 1, "selector": _app("app"), "template": template(runs="0s")}
     with pytest.raises(InputError, match="keeps changing"):
@@ -307,6 +316,32 @@ def test_pods_that_a_plugin_never_allows_end_the_run_a_day_after_the_last_change
     result = simulate((0, node("n")), (0, pod("p")), (MINUTE // 2, pod("late", "9")), plugins=[Reluctant])
     assert result.stopped == "a plugin would make pods wait and reject them forever"
     assert 24 * 60 * MINUTE < result.duration_ns < (24 * 60 + 3) * MINUTE
+
+
+class Remover:
+    """An agent that deletes a pod after two days."""
+
+    def __init__(self) -> None:
+        self.due_ns: int | None = START + 2 * 24 * 60 * MINUTE
+
+    def next_wakeup_ns(self, changes: int) -> int | None:
+        return self.due_ns
+
+    def act(self, now_ns: int, changes: int) -> list[tuple[int, Operation]]:
+        self.due_ns = None
+        return [(now_ns, Delete(Pod, "default/p"))]
+
+    def endless_reason(self, given_ns: int) -> str:
+        return ""
+
+
+def test_a_run_with_pods_that_a_plugin_never_allows_continues_while_an_agent_is_due() -> None:
+    made = simulator((0, node("n")), (0, pod("p")), plugins=[Reluctant])
+    made.agents.add(Remover())
+    made.run()
+    result = made.result()
+    assert result.stopped == ""
+    assert result.duration_ns == 2 * 24 * 60 * MINUTE
 
 
 WAITING: list[tuple[int, Operation]] = [

@@ -80,8 +80,8 @@ class ClusterAutoscaler:
         steps = -(-(time_ns - start_ns) // interval_ns)
         return max(start_ns + steps * interval_ns, self._next_scan_ns)
 
-    def endless(self, given_ns: int) -> str:
-        """Return "": without changes by others, scaling comes to an end."""
+    def endless_reason(self, given_ns: int) -> str:
+        """Return "": without outside changes, scaling always comes to rest."""
         return ""
 
     # --- a scan -------------------------------------------------------------------------------------------------------

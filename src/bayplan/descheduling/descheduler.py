@@ -16,7 +16,8 @@ from bayplan.descheduling.view import ClusterView
 from bayplan.objects.pod import Pod
 from bayplan.sim.descheduled import Descheduled
 from bayplan.sim.operations import Evict, Operation
-from bayplan.sim.simulator import Simulator
+from bayplan.sim.result import PodFate
+from bayplan.sim.simulator import PERPETUAL_HORIZON_NS, Simulator
 
 
 class Descheduler:
@@ -44,6 +45,7 @@ class Descheduler:
         self._next_run_ns = simulator.start_ns + interval_ns
         self._next_age_ns: int | None = None
         self._last_evicted: list[Pod] = []
+        self._last_success_ns = 0
 
     def next_wakeup_ns(self, changes: int) -> int | None:
         """Return the time of the next run that may find something new; None if nothing has changed and no pod gets too old."""
@@ -76,13 +78,25 @@ class Descheduler:
         self.evicted += [Descheduled(now_ns, pod.key, pod.spec.node_name, plugin) for pod, plugin in view.evicted]
         return [(now_ns, Evict(pod.key)) for pod, _ in view.evicted]
 
-    def endless(self, given_ns: int) -> str:
-        """Return why it would evict pods forever: the last run has evicted a pod that replaced another; else ""."""
+    def endless_reason(self, given_ns: int) -> str:
+        """Return why it seems to evict pods forever: the last run evicted a later pod, and no pod succeeds; else ""."""
         for pod in self._last_evicted:
             created = pod.metadata.creation_timestamp
             if created is not None and parse_time_ns(created) > given_ns:
-                return f"the descheduler would evict pods such as {pod.key} forever"
+                # While pods succeed, Jobs make progress, and the evictions may end with them.
+                if self._any_success_since(self._simulator.now_ns - PERPETUAL_HORIZON_NS):
+                    return ""
+                again = f"the descheduler evicts pods such as {pod.key} again and again"
+                return f"{again}, and no pod has succeeded for a day"
         return ""
+
+    def _any_success_since(self, time_ns: int) -> bool:
+        """Return whether a pod has succeeded since a given time."""
+        # Search all pods only if the success that was found last is too old: this is asked at every instant.
+        if self._last_success_ns <= time_ns:
+            ends = (each.ended_ns for each in self._simulator.pods if each.fate is PodFate.SUCCEEDED)
+            self._last_success_ns = max((end_ns for end_ns in ends if end_ns is not None), default=time_ns)
+        return self._last_success_ns > time_ns
 
     def _wait_for_age(self, view: ClusterView, limit_ns: int) -> None:
         """Plan a run for the time when the next pod becomes older than a limit."""

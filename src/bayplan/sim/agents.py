@@ -23,7 +23,7 @@ class Agent(Protocol):
         """Return its actions and their times, now or later. Called when nothing else is left to do at that instant."""
         ...
 
-    def endless(self, given_ns: int) -> str:
+    def endless_reason(self, given_ns: int) -> str:
         """Return why the agent would never come to rest; "" if it may.
 
         Args:
@@ -50,9 +50,9 @@ class Agents:
                 instant_ns = max(wakeup_ns, now_ns)
         return instant_ns
 
-    def endless(self, given_ns: int) -> str:
-        """Return why one of the agents would never come to rest; "" if all may. See `Agent.endless`."""
-        return next((why for agent in self._agents if (why := agent.endless(given_ns))), "")
+    def endless_reason(self, given_ns: int) -> str:
+        """Return why one of the agents would never come to rest; "" if all may. See `Agent.endless_reason`."""
+        return next((why for agent in self._agents if (why := agent.endless_reason(given_ns))), "")
 
     def act(self, now_ns: int, changes: int) -> list[tuple[int, Operation]]:
         """Run the agents whose time has come; return their actions."""

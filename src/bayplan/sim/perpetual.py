@@ -12,11 +12,11 @@ Restarting: TypeAlias = DaemonSet | Deployment | ReplicaSet | ReplicationControl
 """Workloads that replace each pod that ends."""
 
 
-def perpetual_workloads(store: ObjectStore) -> list[str]:
-    """Return the workloads that create pods forever, as `Kind namespace/name`.
+def perpetual_reason(store: ObjectStore) -> str:
+    """Return which workloads create pods forever: `Kind namespace/name would run forever`; "" if none does.
 
     These are CronJobs that are not suspended, and workloads that replace ended pods, if their pods have a run time.
-    Workloads of another workload that is stored, such as the ReplicaSets of a Deployment, are left out.
+    Workloads without replicas, and those of another workload that is stored (ReplicaSets of a Deployment), are left out.
     """
     found = [f"CronJob {job.key}" for job in store.all(CronJob) if not job.spec.suspend]
     restarting: list[Restarting] = [*store.all(Deployment), *store.all(StatefulSet), *store.all(DaemonSet)]
@@ -26,8 +26,11 @@ def perpetual_workloads(store: ObjectStore) -> list[str]:
         owner = item.metadata.controller()
         if owner is not None and (owner.kind, f"{item.metadata.namespace}/{owner.name}") in names:
             continue
+        if not isinstance(item, DaemonSet) and item.spec.replicas == 0:
+            continue
         template = item.spec.template
         run_time = template.metadata.annotations.get(RUN_TIME_ANNOTATION, FOREVER) if template else FOREVER
         if run_time != FOREVER:
             found.append(f"{type(item).__name__} {item.key}")
-    return found
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return f"{found[0]}{more} would run forever" if found else ""

@@ -27,7 +27,7 @@ from bayplan.sim.binding_problem import binding_problem, update_problem
 from bayplan.sim.emitted_events import EmittedEvents
 from bayplan.sim.operation_schedule import OperationSchedule
 from bayplan.sim.operations import Apply, Cordon, Delete, Operation
-from bayplan.sim.perpetual import perpetual_workloads
+from bayplan.sim.perpetual import perpetual_reason
 from bayplan.sim.progress import Progress
 from bayplan.sim.relevance import affects_decisions
 from bayplan.sim.result import Counters, InputSummary, PodTimeline, SimulationResult
@@ -271,9 +271,7 @@ class Simulator:
 
     def _stop_if_perpetual(self) -> bool:
         """End the run if a workload, an agent or a plugin never finishes; return whether it did."""
-        workloads = perpetual_workloads(self.cluster.store)
-        more = f" and {len(workloads) - 1} more" if len(workloads) > 1 else ""
-        why = f"{workloads[0]}{more} would run forever" if workloads else self.agents.endless(self._last_given_ns)
+        why = perpetual_reason(self.cluster.store) or self.agents.endless_reason(self._last_given_ns)
         if not why and self._only_retries():
             why = "a plugin would make pods wait and reject them forever"
         if why:
@@ -283,6 +281,7 @@ class Simulator:
     def _only_retries(self) -> bool:
         """Return whether nothing but the scheduler's timers has caused anything for a long time, or is left to do so."""
         idle = self._operations.next_ns() is None and self.cluster.next_wakeup() is None
+        idle = idle and self.agents.earlier(None, self._changes, self.now_ns) is None
         return idle and self._timer_ns is not None and self.now_ns > self._active_ns + PERPETUAL_HORIZON_NS
 
     def _stop(self, end_ns: int, why: str) -> None:
