@@ -1,5 +1,6 @@
 """Manifests and traces can be given together, and each is recognized."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,7 @@ def test_unknown_and_duplicate_tables_and_empty_inputs_are_refused(paths: list[s
 
 
 def test_tables_beside_manifests_in_a_folder_cause_a_warning(folder: Path) -> None:
+    os.mkfifo(folder / "pipe.csv")
     warning = next(each for each in load_inputs([str(folder)]).manifest.warnings if each.kind == "unread tables")
     nodes, tasks = folder / "nodes.csv", folder / "tasks.csv"
     assert str(warning) == (
@@ -63,6 +65,20 @@ def test_tables_beside_manifests_in_a_folder_cause_a_warning(folder: Path) -> No
     read = load_inputs([str(folder), str(nodes)], strict=True)
     assert read.trace is not None
     assert read.manifest.warnings == []
+
+
+def test_the_warning_about_many_tables_names_their_folder_and_a_pattern_that_reads_them(folder: Path) -> None:
+    below = folder / "below"
+    below.mkdir()
+    (below / "nodes.csv").write_text(NODES)
+    for number in range(4):
+        (below / f"tasks-{number}.csv").write_text(TASKS.replace("p1", f"p{number}"))
+    for name in ("nodes.csv", "tasks.csv"):
+        (folder / name).unlink()
+    (warning,) = (each for each in load_inputs([str(folder)]).manifest.warnings if each.kind == "unread tables")
+    assert warning.where == str(below)
+    assert warning.what.endswith("tasks-1.csv and others")
+    assert warning.hint == f"{folder} '{below}/*.csv'"
 
 
 @pytest.mark.parametrize(

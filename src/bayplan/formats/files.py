@@ -93,8 +93,7 @@ def _files_below(folder: Path) -> list[InputFile]:
         if name.lower().removesuffix(".gz").endswith(MANIFEST_SUFFIXES)
     ]
     if not found:
-        tables = {suffix for name in os.listdir(folder) if (suffix := _table_suffix(name))}
-        hint = " ".join(f"'{folder / '*'}{suffix}'" for suffix in sorted(tables))
+        hint = " ".join(sorted({table_pattern(file) for file in table_files([str(folder)])}))
         wanted = f"a folder with {', '.join(MANIFEST_SUFFIXES)} files"
         raise InputError(str(folder), wanted=wanted, got="no such files", hint=hint)
     return [InputFile(name, Path(name), found=True) for name in sorted(found, key=lambda name: name.split(os.sep))]
@@ -109,6 +108,11 @@ def table_files(paths: Sequence[str]) -> list[InputFile]:
         for name in sorted(names)
         if _table_suffix(name)
     ]
+
+
+def table_pattern(file: InputFile) -> str:
+    """Return the quoted pattern for all files with the folder and suffix of a file from `table_files`."""
+    return f"'{os.path.join(os.path.dirname(file.name), '*')}{_table_suffix(file.name)}'"
 
 
 def _table_suffix(name: str) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import msgspec
 
 from bayplan.base.errors import InputError
-from bayplan.formats.files import InputFile, find_files, read_bytes, table_files
+from bayplan.formats.files import InputFile, find_files, read_bytes, table_files, table_pattern
 from bayplan.formats.manifest import LoadWarning, Manifest, PlainObject, WarningKind
 from bayplan.formats.manifests import GeneratedNames, ManifestLoader
 from bayplan.formats.trace import Trace
@@ -168,21 +168,33 @@ def _warn_of_tables(manifest: Manifest, paths: Sequence[str], *, strict: bool) -
     Raises:
         InputError: there are such tables, and the load is strict.
     """
-    tables = [file.name for file in table_files(paths) if _is_table(file)]
+    tables: list[InputFile] = []
+    mixed: set[str] = set()
+    for file in table_files(paths):
+        if _is_table(file):
+            tables.append(file)
+        else:
+            mixed.add(table_pattern(file))
     if not tables:
         return
-    what = f"{', '.join(tables[:_SHOWN_TABLES])}{' and others' * (len(tables) > _SHOWN_TABLES)}"
-    problem, hint = "in folders, only manifests are read", f"{' '.join([*paths, *tables[:_SHOWN_TABLES]])}"
+    # A pattern must match tables only, so tables next to other files with their suffix are named one by one.
+    named = (file.name if (pattern := table_pattern(file)) in mixed else pattern for file in tables)
+    shown = [file.name for file in tables[:_SHOWN_TABLES]]
+    what = f"{', '.join(shown)}{' and others' * (len(tables) > _SHOWN_TABLES)}"
+    problem, hint = "in folders, only manifests are read", " ".join(dict.fromkeys([*paths, *named]))
     if strict:
         raise InputError(f"{what}: {problem}; refused because of --strict", hint=hint)
     kind = WarningKind.UNREAD_TABLES
     problem += "; this trace is ignored"
-    manifest.warnings.append(LoadWarning(kind=kind, where=paths[0], what=what, problem=problem, hint=hint))
+    manifest.warnings.append(
+        LoadWarning(kind=kind, where=os.path.dirname(tables[0].name), what=what, problem=problem, hint=hint)
+    )
 
 
 def _is_table(file: InputFile) -> bool:
     try:
-        return _table(file) is not None
+        # Reading a pipe may never end.
+        return os.path.isfile(file.name) and _table(file) is not None
     except InputError:
         return False
 
