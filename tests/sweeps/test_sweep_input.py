@@ -36,6 +36,11 @@ def test_shapes_that_no_parameter_uses_are_refused(folder: Path) -> None:
     [
         pytest.param("weights.NodeResourcesFit", "weight.NodeResourcesFit", id="a misspelt kind"),
         pytest.param("weight", "weight.PLUGIN", id="no plugin"),
+        pytest.param("arg.NodeResourcesFit", "args.NodeResourcesFit.FIELD", id="no field"),
+        pytest.param(
+            "arg.NodeAffinity.addedAffinity", "args.NodeAffinity.addedAffinity", id="a misspelt kind with field"
+        ),
+        pytest.param("args", "args.PLUGIN.FIELD", id="neither plugin nor field"),
         pytest.param("nodes.prod-pool", "nodes", id="a part that the kind does not have"),
     ],
 )

@@ -125,8 +125,12 @@ def unknown_parameter(name: str, where: str = "") -> InputError:
     start, dot, rest = name.partition(".")
     near = near_name(start + dot, (WEIGHT, ARGS, SAMPLING, SHAPE, NODES))
     wanted = f"{WEIGHT}PLUGIN, {ARGS}PLUGIN.FIELD, {SAMPLING}, {SHAPE} or {NODES}"
-    # Only a weight and an argument have a second part.
-    hint = f"{near}{rest or 'PLUGIN'}" if near.endswith(".") else near
+    hint = near
+    if near == WEIGHT:
+        hint += rest or "PLUGIN"
+    elif near == ARGS:
+        plugin, _, field = rest.partition(".")
+        hint += f"{plugin or 'PLUGIN'}.{field or 'FIELD'}"
     return InputError("parameter", where=where, got=repr(name), wanted=wanted, hint=hint)
 
 
