@@ -6,7 +6,6 @@ import random
 
 import pytest
 
-from bayplan.base import go_regexp
 from bayplan.base.go_regexp import RegexpError, WorkBudget, WorkBudgetExceeded, cache_counts, compile_regexp
 
 
@@ -124,9 +123,3 @@ def test_compiled_expressions_are_cached() -> None:
     compile_regexp(pattern)
     after = cache_counts()
     assert (after.found - before.found, after.compiled - before.compiled) == (1, 1)
-
-
-def test_without_re2_patterns_are_refused_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(go_regexp, "re2", None)
-    with pytest.raises(RegexpError, match="try pip install google-re2"):
-        compile_regexp("needs an engine")

@@ -1,13 +1,10 @@
 """JSON texts: single and multiple values, splitting of lists, line numbers, duplicate fields."""
 
-import sys
-
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.formats import json_text
 from bayplan.formats.json_text import ItemList, JsonError, Value, duplicate_keys, parse
 
 FEW = settings(max_examples=60, deadline=None)
@@ -113,10 +110,3 @@ def test_list_items_have_their_value_line_and_text(item: bytes, want: object) ->
 def test_invalid_list_items_are_refused_when_the_list_is_parsed(item: bytes) -> None:
     with pytest.raises(JsonError):
         parse(b'{"kind": "List", "items": [\n' + item + b"]}")
-
-
-def test_large_numbers_are_found_without_re2(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "re2", None)
-    monkeypatch.setattr(json_text, "_find_large", json_text._find_large.__wrapped__)
-    with pytest.raises(JsonError):
-        parse(b'{"kind": "List", "apiVersion": "v1", "items": [{"a": 1e999}]}')
