@@ -19,7 +19,7 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$name; break; fi; done)
 
 .DEFAULT_GOAL := help
-# `test-lowest` and `test-latest` are no parts of `make test`: they take minutes and the network.
+# `test-lowest` and `test-latest` are not part of `make test`, because they take minutes and the network.
 .PHONY: help build build-checked compiled run test test-lowest test-latest test-arm other-controllers test-cluster test-crash test-sync test-fuzz-api test-hostile test-ray test-readers coverage lint lint-workflows format page-types conformance agreement oracle fuzz proofs bench bench-against-real docs docs-cli scenario-schema constraints wheel sdist clean
 
 help: ## list the targets
