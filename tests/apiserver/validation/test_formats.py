@@ -77,6 +77,12 @@ def test_valid_values_are_accepted(check: Check, value: object) -> None:
         pytest.param(
             f.cidr, "10.0.0.0/08", "must not have leading 0s in IP or prefix length", id="a prefix with a zero"
         ),
+        pytest.param(
+            f.cidr, "fd00::/064", "must not have leading 0s in IP or prefix length", id="an IPv6 prefix with a zero"
+        ),
+        pytest.param(
+            f.cidr, "::ffff:1.2.3.0/120", "must not have an IPv4-mapped IPv6 address", id="IPv4 network in IPv6"
+        ),
         pytest.param(f.strict_cidr, "2001:DB8::/32", CANONICAL.format("2001:db8::/32"), id="a network in capitals"),
         pytest.param(f.endpoint_ip, "127.0.0.1", "may not be in the loopback range", id="loopback"),
         pytest.param(f.endpoint_ip, "0.0.0.0", "may not be unspecified", id="the unspecified address"),

@@ -259,14 +259,16 @@ def ip_address(found: object, path: str, out: Causes) -> None:
 
 
 def cidr(found: object, path: str, out: Causes) -> None:
-    """Check a CIDR: no leading zeros in IPv4, no bits after the prefix; IPv6 not necessarily in canonical form."""
+    """Check a CIDR: no leading zeros in IPv4 and prefix, no bits after it; IPv6 not canonical, but not IPv4-mapped."""
     text = str(found)
-    network = parse_cidr(text)
+    network, address = parse_cidr(text), parse_ip(text.partition("/")[0])
     if network is None:
         out.append(invalid_value(path, quote(text), _CIDR_TEXT))
-    elif network.version == 4 and re.search(r"(^|[./])0[0-9]", text):
+    elif re.search(r"(^|[./])0[0-9]" if network.version == 4 else r"/0[0-9]", text):
         out.append(invalid_value(path, quote(text), "must not have leading 0s in IP or prefix length"))
-    elif parse_ip(text.partition("/")[0]) != network.network_address:
+    elif isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
+        out.append(invalid_value(path, quote(text), "must not have an IPv4-mapped IPv6 address"))
+    elif address != network.network_address:
         out.append(invalid_value(path, quote(text), "must not have bits set beyond the prefix length"))
 
 
