@@ -147,12 +147,10 @@ def endpoint_slice(item: Document, now: float) -> list[object]:
 
 
 def _listed(values: Iterable[str], otherwise: str = _UNSET) -> str:
-    """Return the first three values and the number of further values; `otherwise` if there are no values."""
+    """Return the first three values and the number of further values; `otherwise` if that is empty."""
     found = list(values)
-    if not found:
-        return otherwise
     more = f" + {len(found) - _MAX_LISTED} more..." if len(found) > _MAX_LISTED else ""
-    return ",".join(found[:_MAX_LISTED]) + more
+    return ",".join(found[:_MAX_LISTED]) + more or otherwise
 
 
 def component_status(item: Document, _now: float) -> list[object]:
