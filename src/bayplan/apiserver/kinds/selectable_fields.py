@@ -48,7 +48,9 @@ _OF_OTHER_WORDS = frozenset((
     "pods", "nodes", "replicationcontrollers", "events", "namespaces", "secrets", "services",
     "certificates.k8s.io/certificatesigningrequests",
 ))  # fmt: skip
-_WITHOUT_NAMESPACE = ("nodes", "namespaces", "certificates.k8s.io/certificatesigningrequests")
+_WITHOUT_NAMESPACE = (
+    "nodes", "namespaces", "certificates.k8s.io/certificatesigningrequests", "resource.k8s.io/resourceslices",
+)  # fmt: skip
 _BOOLEANS = frozenset(("spec.hostNetwork", "spec.unschedulable"))
 _NUMBERS = frozenset(("status.replicas", "status.successful"))
 # Alternative names of fields: older names, and the names in events.k8s.io/v1.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from bayplan.apiserver.model.errors import forbidden_value, invalid_value, required, too_long
+from bayplan.apiserver.model.errors import duplicate, forbidden_value, invalid_value, required, too_long
 from bayplan.apiserver.validation.claim_status import pool_name
 from bayplan.apiserver.validation.devices import list_of, qualified
 from bayplan.apiserver.validation.engine import (
@@ -30,7 +30,7 @@ from bayplan.base.go_text.json import json_text
 from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.selectors import quote
 
-_MAX_ITEMS, _MAX_DEVICES, _MAX_SPECIAL_DEVICES = 32, 128, 64
+_MAX_ITEMS, _MAX_DEVICES, _MAX_SPECIAL_DEVICES, _MAX_VALID_VALUES = 32, 128, 64, 10
 _MAX_ATTRIBUTES, _MAX_VALUE, _MAX_POOL, _MAX_TAINTS, _MAX_COUNTER_SETS = 32, 64, 253, 16, 8
 _SEMVER = re.compile(
     r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)"
@@ -151,10 +151,16 @@ def _valid_values(values: list[str], default: str, most: str, path: str, out: Ca
         if amounts[index - 1] > amounts[index]:
             detail = "values must be sorted in ascending order"
             out.append(invalid_value(f"{path}[{index}]", quote(str(values[index])), detail))
-    for index, amount in enumerate(amounts):
-        if amount > amount_of(most):
-            detail = f"option is larger than capacity value: {most}"
-            out.append(invalid_value(f"{path}[{index}]", quote(str(values[index])), detail))
+    if len(values) > _MAX_VALID_VALUES:
+        out.append(too_many(path, len(values), _MAX_VALID_VALUES))
+        amounts = []  # Upstream then doesn't find the default among them.
+    else:
+        for index, amount in enumerate(amounts):
+            if amount > amount_of(most):
+                detail = f"option is larger than capacity value: {most}"
+                out.append(invalid_value(f"{path}[{index}]", quote(str(values[index])), detail))
+        wholes = [str(amount.value()) for amount in amounts]
+        out += [duplicate(f"{path}[{i}]", quote(text)) for i, text in enumerate(wholes) if text in wholes[:i]]
     if amount_of(default) not in amounts:
         out.append(invalid_value(path, quote(default), "default value is not valid according to the requestPolicy"))
 

@@ -1,0 +1,45 @@
+"""ResourceSlices in requests: selectors and the amounts that a device's capacity allows."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.apiserver.client import Client, Document
+
+_SLICES = "/apis/resource.k8s.io/v1/resourceslices"
+
+
+def test_a_slice_has_no_namespace_to_select() -> None:
+    answer = Client().get(f"{_SLICES}?fieldSelector=metadata.namespace=")
+    want = "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: metadata.namespace"
+    assert (answer.status, answer.at("message")) == (400, want)
+
+
+@pytest.mark.parametrize(
+    ("values", "want"),
+    [
+        pytest.param(["1", "2"], [], id="different amounts"),
+        pytest.param(["1", "1"], [("[1]", 'Duplicate value: "1"')], id="an amount twice"),
+        pytest.param(["500m", "600m"], [("[1]", 'Duplicate value: "1"')], id="amounts that are equal when rounded up"),
+        pytest.param(
+            [str(number) for number in range(1, 12)],
+            [
+                ("", "Too many: 11: must have at most 10 items"),
+                ("", 'Invalid value: "1": default value is not valid according to the requestPolicy'),
+            ],
+            id="more than ten",
+        ),
+    ],
+)
+def test_the_amounts_that_a_policy_allows_are_a_set(values: list[str], want: list[tuple[str, str]]) -> None:
+    policy: Document = {"default": values[0], "validValues": values}
+    capacity: Document = {"memory": {"value": "20", "requestPolicy": policy}}
+    device: Document = {"name": "a", "allowMultipleAllocations": True, "capacity": capacity}
+    pool: Document = {"name": "p", "generation": 1, "resourceSliceCount": 1}
+    spec: Document = {"driver": "d.io", "nodeName": "n", "pool": pool, "devices": [device]}
+
+    answer = Client().post(_SLICES, {"metadata": {"name": "s"}, "spec": spec})
+    path = "spec.devices[0].capacity[memory].requestPolicy.validValues"
+    found = answer.at("details.causes") or []
+    assert isinstance(found, list)
+    assert [(each["field"], each["message"]) for each in found] == [(path + place, text) for place, text in want]
