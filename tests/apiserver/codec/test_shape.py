@@ -168,3 +168,8 @@ def test_unknown_fields_are_listed_by_path(value: dict[str, object], want: list[
 def test_reading_a_document_is_idempotent() -> None:
     once = DEPLOYMENT.read({"spec": {"template": {"spec": {"containers": [{"name": "c", "env": [{"name": "A"}]}]}}}})
     assert DEPLOYMENT.read(once) == once
+
+
+def test_empty_bytes_are_dropped_if_go_omits_them() -> None:
+    client_config = shape_of("io.k8s.api.admissionregistration.v1.WebhookClientConfig")
+    assert client_config.read({"url": "https://a", "caBundle": ""}) == {"url": "https://a"}

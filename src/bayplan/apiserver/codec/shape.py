@@ -161,7 +161,7 @@ class FieldShape:
             if self.containers:
                 self.empty = [] if self.containers[0] == "list" else {}
             elif facts.type in _ZEROS:
-                self.empty = _ZEROS[facts.type]
+                self.empty = "" if facts.type == "[]uint8" else _ZEROS[facts.type]
 
 
 class Shape(Reader):
