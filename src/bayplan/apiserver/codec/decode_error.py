@@ -19,7 +19,8 @@ class DecodeError(Exception):
         value: the found value as Go describes it: ``string``, ``number 1.5``, ``array``; only used without `text`.
         go_type: the expected type; only used without `text`.
         stops: whether Go stops at an error with a `text`.
-        is_own: whether the type has its own decoder, for which numbers with decimals are JSON also in Go maps.
+        is_own: whether the type has its own decoder, at whose errors Go stops, and for which numbers with decimals are
+            JSON also in Go maps.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class DecodeError(Exception):
     @property
     def is_final(self) -> bool:
         """Whether Go stops at the error. It remembers the first error about the type of a value, and continues."""
-        return self._stops and bool(self._text)
+        return self._stops and (self.is_own or bool(self._text))
 
     @property
     def path(self) -> tuple[str, ...]:

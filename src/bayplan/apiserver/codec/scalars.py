@@ -145,7 +145,7 @@ def read_int_or_string(value: object) -> object:
         return value
     if type(value) is int:
         if value not in _RANGES["int32"]:
-            raise DecodeError(value=f"number {value}", go_type="int32")
+            raise DecodeError(value=f"number {value}", go_type="int32", is_own=True)
         return value
     found = f"number {_go_number(value)}" if isinstance(value, float) else go_kind(value)
     raise DecodeError(value=found, go_type="int32", is_own=True)
@@ -154,14 +154,14 @@ def read_int_or_string(value: object) -> object:
 def read_time(value: object) -> object:
     """Return a time in UTC, truncated to seconds; None for an empty string."""
     if type(value) is not str:
-        raise DecodeError(value=go_kind(value), go_type="string")
+        raise DecodeError(value=go_kind(value), go_type="string", is_own=True)
     return _time(value, micro=False)
 
 
 def read_micro_time(value: object) -> object:
     """Return a time in UTC with exactly six fractional digits."""
     if type(value) is not str:
-        raise DecodeError(value=go_kind(value), go_type="string")
+        raise DecodeError(value=go_kind(value), go_type="string", is_own=True)
     return _time(value, micro=True)
 
 

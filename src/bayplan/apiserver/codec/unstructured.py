@@ -93,14 +93,17 @@ _INT32 = 2**32
 
 
 def wrapped(type_name: str, value: object) -> object:
-    """Return an object whose 32-bit integers and lists of bytes have wrapped around, because Go's converter truncates them."""
+    """Return an object whose 32-bit integers and lists of bytes have wrapped around, because Go's converter truncates them.
+
+    Its fields are in the order of the Go struct, in which Go's converter visits them.
+    """
     if not isinstance(value, dict):
         return value
     fields = placed_fields(type_name)
-    return {
-        name: item if (field := fields.get(name)) is None else _wrapped_field(field, field.containers, item)
-        for name, item in value.items()
+    known = {
+        name: _wrapped_field(field, field.containers, value[name]) for name, field in fields.items() if name in value
     }
+    return known | {name: item for name, item in value.items() if name not in fields}
 
 
 def _wrapped_field(field: PlacedField, containers: tuple[str, ...], value: object) -> object:
