@@ -213,7 +213,8 @@ def encode(managers: Managers) -> list[object]:
 
 
 def _entry(who: Manager, owned: Owned) -> Document:
-    entry: Document = {"manager": who.name, "operation": who.operation, "apiVersion": owned.api_version}
+    entry: Document = {"manager": who.name} if who.name else {}
+    entry |= {"operation": who.operation, "apiVersion": owned.api_version}
     if owned.time:
         entry["time"] = owned.time
     entry["fieldsType"] = "FieldsV1"
