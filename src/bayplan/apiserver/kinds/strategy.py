@@ -19,6 +19,7 @@ from bayplan.apiserver.model.errors import Cause
 from bayplan.apiserver.model.requests import APPROVAL
 from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.model.users import User
+from bayplan.apiserver.schema.emptied import Emptied
 from bayplan.base.plain_data import Document, part, texts
 
 
@@ -195,7 +196,9 @@ class Strategy:
             raise_generation(new, old)
 
     def _is_changed(self, new: Document, old: Document, name: str) -> bool:
-        return new.get(name) != old.get(name) or (self.empties_count and has_empties(new.get(name)))
+        if new.get(name) != old.get(name):
+            return True
+        return self.empties_count and (has_empties(new.get(name)) or (isinstance(new, Emptied) and name in new.empties))
 
     def prepare_status(self, context: Context, new: Document, old: Document) -> None:
         """Restore the fields that clients must not change through the status endpoint."""
