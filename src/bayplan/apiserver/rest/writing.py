@@ -302,7 +302,9 @@ def _admit_valid(
     except ApiError as problem:
         problem.warnings[:0] = warnings
         raise
-    show_as_stored(resource, document)
+    # Upstream responds to a write that removes the object without reading it from storage.
+    if before is None or not deletes_now(resource.table, document, before):
+        show_as_stored(resource, document)
     backend.convert_ahead(resource, document)
     return warnings
 
