@@ -67,8 +67,10 @@ def _field_problem(field: PlacedField, containers: tuple[str, ...], value: objec
         return "" if all(item is None or type(item) is int for item in value) else "unrecognized type: uint8"
     if facts.type == "[]uint8" and not isinstance(value, str):
         return f"cannot restore slice from {_kind(value)}"
-    if facts.containers:
+    if any(each != "pointer" for each in facts.containers):
         return ""
+    if facts.type == _INT_OR_STRING and isinstance(value, float) and value.is_integer():
+        value = int(value)
     try:
         # Quantities, times and bytes have their own decoder.
         shape_of(field.owner).fields[facts.name].reader.read(value)
@@ -90,10 +92,12 @@ def _scalar_problem(facts: GoField, value: object) -> str:
 
 
 _INT32 = 2**32
+_INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
+_INTEGERS = ("int32", "int64", _INT_OR_STRING)
 
 
 def wrapped(type_name: str, value: object) -> object:
-    """Return an object whose 32-bit integers and lists of bytes have wrapped around, because Go's converter truncates them.
+    """Return an object as Go's converter truncates it: 32-bit integers and lists of bytes wrap around, whole floats are integers.
 
     Its fields are in the order of the Go struct, in which Go's converter visits them.
     """
@@ -113,6 +117,8 @@ def _wrapped_field(field: PlacedField, containers: tuple[str, ...], value: objec
         return {name: _wrapped_field(field, containers[1:], item) for name, item in value.items()}
     if field.facts.type == "[]uint8" and isinstance(value, list):
         return b64encode(bytes(item % 256 if isinstance(item, int) else 0 for item in value)).decode()
+    if field.facts.type in _INTEGERS and isinstance(value, float) and value.is_integer():
+        value = int(value)
     if field.facts.type == "int32" and type(value) is int:
         return (value + _INT32 // 2) % _INT32 - _INT32 // 2
     return wrapped(field.facts.type, value) if field.is_struct else value

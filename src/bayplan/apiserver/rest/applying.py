@@ -8,6 +8,7 @@ from typing import cast
 from bayplan.apiserver.codec import raw_values
 from bayplan.apiserver.codec.bodies import BodyError
 from bayplan.apiserver.codec.decode_error import DecodeError, go_kind
+from bayplan.apiserver.codec.shape import shape_of
 from bayplan.apiserver.codec.unstructured import wrapped
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import KeylessItemError
@@ -204,8 +205,12 @@ def read_wrapped(target: Target, value: Document, duplicates: list[str], validat
         return read_value(target, value, duplicates, validation)
     except DecodeError:
         pass
+    converted = cast("Document", wrapped(target.type_name, value))
     try:
-        return read_value(target, cast("Document", wrapped(target.type_name, value)), duplicates, validation)
+        shape_of(target.type_name).read(
+            converted
+        )  # Unlike the decoder of JSON, the converter stops at the first error.
+        return read_value(target, converted, duplicates, validation)
     except DecodeError as problem:
         if str(problem).startswith("illegal base64 data"):
             raise DecodeError(f"error decoding from json: {problem}") from problem
