@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.apiserver.client import APPLY, MERGE, Client, Document
+from tests.apiserver.client import APPLY, MERGE, STRATEGIC, Client, Document
 
 PATH = "/apis/apps/v1/namespaces/default/deployments"
 SCALE = f"{PATH}/d/scale"
@@ -140,3 +140,29 @@ def test_applied_replicas_may_be_null_and_are_converted_to_32_bits(client: Clien
 
 def test_an_update_of_a_scale_with_another_uid_is_refused_before_its_replicas_are_checked(client: Client) -> None:
     assert client.put(SCALE, _scale(-1, uid="x")).status == 409
+
+
+@pytest.mark.parametrize(
+    ("replicas", "content_type", "want"),
+    [
+        pytest.param(3.0, STRATEGIC, (200, 3), id="a whole float in a strategic patch"),
+        pytest.param(2**31, STRATEGIC, (422, 2), id="a number that becomes negative"),
+        pytest.param(3.0, MERGE, (422, 2), id="a whole float in a merge patch"),
+        pytest.param(1.5, APPLY, (500, 2), id="an applied fraction"),
+    ],
+)
+def test_patched_replicas_are_converted_as_in_go(
+    client: Client, replicas: object, content_type: str, want: tuple[int, int]
+) -> None:
+    body = _scale(replicas) if content_type == APPLY else {"spec": {"replicas": replicas}}
+    path = f"{SCALE}?fieldManager=me&force=true" if content_type == APPLY else SCALE
+    answer = client.patch(path, body, content_type)
+    assert (answer.status, client.get(f"{PATH}/d").at("spec.replicas")) == want
+
+
+def test_the_error_of_a_patch_shows_the_owners_of_the_replicas(client: Client) -> None:
+    answer = client.patch(SCALE, {"spec": {"replicas": "x"}}, MERGE)
+    message = str(answer.at("message")).replace("\\", "")
+    assert '"managedFields":[{"manager":"' in message
+    assert '"apiVersion":"autoscaling/v1","time":"' in message
+    assert '"fieldsV1":{"f:spec":{"f:replicas":{}}}}]},"spec":{"replicas":"x"}' in message

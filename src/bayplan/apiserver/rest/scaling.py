@@ -142,9 +142,11 @@ def write_scale(backend: Backend, info: RequestInfo, request: Request) -> Docume
         if media_type == APPLY_PATCH:
             return _apply(backend, info, request, old, options)
         before = _writable_scale(resource, old, paths)
-        wanted, warnings = patched(_SCALE, before, request.body, media_type, options.validation)
+        shown = _with_managers(before, _managers(backend, resource, old)[0], _field(paths))
+        wanted, warnings = patched(_SCALE, shown, request.body, media_type, options.validation)
+        part(wanted, "metadata").pop("managedFields", None)
         request.warnings += warnings
-    if part(wanted, "spec").get("replicas") == _UNSET:
+    if resource.custom is not None and part(wanted, "spec").get("replicas") == _UNSET:
         raise bad_request(f"the spec replicas field {_place(paths)} cannot be empty")
     replicas = _admitted(backend, info, request, options, _checked(info, wanted, old), before)
     new = _changed(paths, old, replicas)
@@ -202,6 +204,14 @@ def _writable_scale(resource: Resource, document: Document, paths: Scale) -> Doc
     if _lacks_replicas(resource, paths, document):
         found["spec"] = {"replicas": _UNSET}
     return found
+
+
+def _with_managers(scale: Document, managers: managed.Managers, field: Node) -> Document:
+    """Return a Scale with the managers that own the replicas, which patches and their errors see."""
+    fields: Node = {"f:spec": {"f:replicas": {}}}
+    found = {who: replace(managers[who], fields=fields, api_version=_VERSION) for who in _owners(managers, field)}
+    metadata = part(scale, "metadata")
+    return {**scale, "metadata": {**metadata, "managedFields": managed.encode(found)}} if found else scale
 
 
 def _place(paths: Scale) -> str:
@@ -307,6 +317,10 @@ def _apply(
     if others and not options.force and sets and (given != current or not current):
         found = [replace(each, api_version=_VERSION) for each in others]
         raise conflicting(managed.ApplyConflict([(each, ".spec.replicas") for each in found]))
+    if isinstance(given, float):
+        identity = f"{part(sent, 'metadata').get('namespace') or ''}/{info.name}; {_VERSION}, Kind=Scale"
+        why = f"unable to convert unstructured object to {_VERSION}, Kind=Scale: cannot convert float64 to int32"
+        raise internal(f"failed to convert new object ({identity}) to proper version: {why}")
     if sets:
         wanted["spec"] = {"replicas": _int32(given)} if isinstance(given, int) else {}
     elif not others:
