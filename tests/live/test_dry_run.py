@@ -15,7 +15,7 @@ from bayplan.live.dry_run import PATIENCE_NS, DryRun, Verdict
 from bayplan.objects.pod import Pod, PodCondition, PodResourceClaimStatus
 from bayplan.plugins.registry import in_tree_registry
 from bayplan.testing import make_node, make_pod
-from bayplan.testing.object_builders import make_object
+from bayplan.testing.object_builders import make_claim, make_object, make_storage_class
 
 
 class DryRunFixture:
@@ -158,20 +158,46 @@ def test_a_pod_deleted_before_its_decision_is_forgotten() -> None:
 NO_ROOM = "0/2 nodes are available: 2 Insufficient cpu."
 
 
-def test_a_nominated_pod_takes_room_until_it_is_bound_or_deleted() -> None:
+@pytest.mark.parametrize("node", ["a", "b"])
+def test_a_nominated_pod_takes_room_until_it_is_bound_or_deleted(node: str) -> None:
     fixture = DryRunFixture(cpu="1")
-    victim, _ = (fixture.bind(fixture.create(f"on-{node}"), node) for node in ("a", "b"))
+    bound = {name: fixture.bind(fixture.create(f"on-{name}"), name) for name in ("a", "b")}
     fixture.turn()
     high, low = fixture.create("high", priority=9), fixture.create("low")
-    high = fixture.refuse(high, NO_ROOM, nominated="a")
+    high = fixture.refuse(high, NO_ROOM, nominated=node)
     fixture.turn()
-    fixture.delete(victim)
+    fixture.delete(bound[node])
     fixture.refuse(low, NO_ROOM)
     assert fixture.turn()[2:] == [("high", "", True), ("low", "", True)]
     assert fixture.verdicts[2].same_message
+    high = fixture.bind(high, node)
+    assert fixture.turn()[4:] == [("high", node, True)]
+    fixture.delete(high)
+    fixture.bind(low, node)
+    assert fixture.turn()[5:] == [("low", node, True)]
+
+
+def test_a_nominated_pod_that_is_deleted_leaves_its_room() -> None:
+    fixture = DryRunFixture(("a",), cpu="1")
+    high, low = fixture.create("high", priority=9), fixture.create("low")
+    high = fixture.nominate(high, "a")
+    low = fixture.refuse(low, NO_ROOM)
+    fixture.turn()
     fixture.delete(high)
     fixture.bind(low, "a")
-    assert fixture.turn()[4:] == [("low", "a", True)]
+    assert fixture.turn() == [("low", "", True), ("low", "a", True)]
+
+
+def test_an_update_of_a_preempting_pod_leaves_earlier_decisions() -> None:
+    fixture = DryRunFixture(("a",), cpu="3")
+    fixture.bind(fixture.create("victim", cpu="2"), "a")
+    fixture.turn()
+    low = fixture.create("low")
+    high = fixture.refuse(fixture.create("high", cpu="2", priority=9), NO_ROOM, nominated="a")
+    labeled = replace(high, metadata=replace(high.metadata, labels={"updated": "true"}))
+    fixture.dry_run.apply([Change(high, labeled)], fixture.now_ns)
+    fixture.bind(low, "a")
+    assert fixture.turn()[1:] == [("low", "a", True), ("high", "", True)]
 
 
 def test_a_pod_that_was_nominated_before_the_start_takes_room() -> None:
@@ -194,9 +220,21 @@ def test_a_node_on_which_a_pod_awaits_its_volumes_is_compared() -> None:
     fixture = DryRunFixture()
     fixture.bind(fixture.create("first"), "a")
     fixture.turn()
-    fixture.bind(fixture.nominate(fixture.create("p"), "a"), "a")
+    claim = make_claim("data").storage_class("late").obj()
+    pod = make_pod("p").req(cpu="1").claim("data").obj()
+    for item in (make_storage_class("late", provisioner="example.com/disks", wait=True), claim, pod):
+        fixture.dry_run.apply([Change(None, item)], 0)
+    fixture.bind(fixture.nominate(pod, "a"), "a")
     assert fixture.turn(PATIENCE_NS / 1e9)[1:] == [("p", "a", False)]
     assert fixture.verdicts[1].best == ("b",)
+
+
+def test_a_node_for_which_an_autoscaler_nominates_a_pod_is_tried_first() -> None:
+    fixture = DryRunFixture()
+    fixture.bind(fixture.create("first"), "a")
+    fixture.turn()
+    fixture.bind(fixture.nominate(fixture.create("p"), "a"), "a")
+    assert fixture.turn()[1:] == [("p", "a", True)]
 
 
 def test_a_preempting_pod_leaves_the_nominations_of_other_pods() -> None:

@@ -141,7 +141,7 @@ class _Waiting(Struct):
         pod: its current version.
         place: its position in queue order: (negated priority, number of arrival).
         last_message: the last known rejection message.
-        asked: the version that the cluster's scheduler decides about: without a nomination that shows its decision.
+        asked: the version that the cluster's scheduler decides about: without a nomination for the node it chose.
     """
 
     pod: Pod
@@ -246,17 +246,24 @@ class DryRun:
         refuses = bool(message) and message != waiting.last_message
         if refuses:
             self._open.append(_Open(now_ns, waiting.place, waiting.asked, new, message))
-        if not refuses or not self._open[-1].nominates:
-            # Room that a preemption makes is taken when its refusal has been compared.
-            self._nominate(new.key, new)
         nominated = new.status.nominated_node_name
-        if nominated == before.status.nominated_node_name:
+        is_chosen = bool(nominated) and new.status.conditions == before.status.conditions and _may_await_claims(new)
+        if nominated == before.status.nominated_node_name or is_chosen:
+            # If chosen, the cluster's scheduler binds the pod to this node when its volumes or devices are ready. Without
+            # claims, a nomination is from elsewhere, such as an autoscaler, and the scheduler tries this node first.
             nominated = waiting.asked.status.nominated_node_name
-        elif not before.status.nominated_node_name and new.status.conditions == before.status.conditions:
-            # The cluster's scheduler has chosen this node, and binds the pod when its volumes or devices are ready.
-            nominated = ""
         waiting.asked = replace(new, status=replace(new.status, nominated_node_name=nominated))
         waiting.pod, waiting.last_message = new, message
+        self._update_nomination(new.key)
+
+    def _update_nomination(self, key: str) -> None:
+        """Count a pending pod on its nominated node; room that a preemption makes, when its refusal has been compared."""
+        waiting = self._waiting.get(key)
+        pod = None if waiting is None else waiting.pod
+        if key not in self._nominated and (pod is None or not pod.status.nominated_node_name):
+            return
+        if not any(verdict.nominates and verdict.pod.key == key for verdict in self._open):
+            self._nominate(key, pod)
 
     def _nominate(self, key: str, pod: Pod | None) -> None:
         """Count a pending pod on the node to which the cluster has nominated it; None if it is no longer pending."""
@@ -327,6 +334,9 @@ class DryRun:
         last.answer = None
         scheduler.handle(None, pod, now_ns)
         scheduler.schedule_one(now_ns)
+        for plugin in scheduler.profiles[pod.spec.scheduler_name].pre_enqueue:
+            # A preemption would gate the pod until its victims, which are not evicted here, terminate.
+            plugin.stop_waiting(pod)
         scheduler.handle(pod, None, now_ns)
         scheduler.bindings.pending.pop(pod.key, None)
         self._restore_nominations()
@@ -349,17 +359,12 @@ class DryRun:
             if nominator.node_by_uid.get(uid_of(pod)) != pod.status.nominated_node_name:
                 nominator.add(pod)
 
-    def _still_nominated(self, verdict: _Open) -> Pod | None:
-        """Return the newest version of a pod that a verdict nominates; None if it is no longer pending."""
-        waiting = self._waiting.get(verdict.pod.key)
-        return None if waiting is None or waiting.pod.metadata.uid != verdict.pod.metadata.uid else waiting.pod
-
     def _close(self, verdict: _Open, now_ns: int) -> None:
         """Compare a verdict, and apply the cluster's decision to Bayplan's scheduler."""
         node, answer = verdict.pod.spec.node_name, self._answer(verdict.asked, now_ns)
         shared = _is_shared(verdict, answer)
         if node or verdict.nominates:
-            self._nominate(verdict.pod.key, None if node else self._still_nominated(verdict))
+            self._update_nomination(verdict.pod.key)
         if node:
             self._scheduler.handle(None, verdict.pod, now_ns)
             self._answers.clear()
@@ -384,6 +389,13 @@ def _shared_parts(pod: Pod) -> tuple[object, ...]:
     metadata = pod.metadata
     parts = (pod.spec, metadata.labels, metadata.annotations, metadata.owner_references)
     return (*map(id, parts), metadata.namespace, pod.status.nominated_node_name)
+
+
+def _may_await_claims(pod: Pod) -> bool:
+    """Return whether a scheduler may nominate a pod for its chosen node, because PreBind waits for volumes or devices."""
+    volumes = pod.spec.volumes
+    has_claims = any(volume.persistent_volume_claim is not None or volume.ephemeral is not None for volume in volumes)
+    return has_claims or bool(pod.spec.resource_claims)
 
 
 def _order(verdict: _Open) -> tuple[bool, tuple[int, int]]:
