@@ -68,7 +68,7 @@ def replay(
             them in real time, and the clock of the API advances only to the recorded times.
         values: the values of template variables that no response provides.
     """
-    loop = _VirtualLoop() if targets is None else asyncio.SelectorEventLoop()
+    loop = VirtualLoop() if targets is None else asyncio.SelectorEventLoop()
     try:
         return loop.run_until_complete(_Replay(scenario, loop, targets, values or {}).run())
     finally:
@@ -88,7 +88,7 @@ class _JumpingSelector(selectors.DefaultSelector):
         return super().select(0)
 
 
-class _VirtualLoop(asyncio.SelectorEventLoop):
+class VirtualLoop(asyncio.SelectorEventLoop):
     """An event loop in virtual time: it advances to the next timer without waiting."""
 
     def __init__(self) -> None:
@@ -96,6 +96,7 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
         super().__init__(self._jumping)
 
     def time(self) -> float:
+        """Return the virtual time, in seconds since the start."""
         return self._jumping.now
 
 

@@ -97,9 +97,10 @@ class Memory:
         changed, self._changed, self.is_urgent = self._changed, {}, False
         return [self._config_map(bucket) for bucket in changed]
 
-    def mark_unwritten(self, documents: Iterable[Document]) -> None:
-        """Mark changes as unwritten again after a failed write."""
+    def mark_unwritten(self, documents: Iterable[Document], *, urgent: bool) -> None:
+        """Mark changes as unwritten again after a failed write, and as `urgent` if they were."""
         for document in documents:
+            self.is_urgent |= urgent
             self._changed[str(part(document, "metadata")["name"])] = None
 
     def begin(self) -> None:

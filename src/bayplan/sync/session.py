@@ -46,7 +46,10 @@ SAVE_SECONDS_EACH = 0.04
 """Minimum interval per written ConfigMap, because an import constantly changes all of memory."""
 
 FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 1.0, 300.0
-"""Pauses before an object that met conflicts or server errors, or memory, is written again: each is twice as long."""
+"""Pauses before an object that met conflicts or server errors, memory or the status is written again: each is twice as long."""
+
+MAX_URGENT_SECONDS = 5.0
+"""Maximum pause after refused memory with deletions, which can't be derived again."""
 
 LAST_SAVE_SECONDS = 5.0
 """Timeout of the last save if the target does not respond."""
@@ -101,6 +104,38 @@ class _Retry(Struct):
     problem: Problem | None = None
 
 
+class _SavePause(Struct):
+    """The pause before something that the target has refused is saved again.
+
+    Attributes:
+        what: what is saved, as named in logs.
+        problem: the message of the last refusal, or "".
+        seconds: the length of the pause; 0 if the last save succeeded.
+        since: the time of the last refusal.
+    """
+
+    what: str
+    problem: str = ""
+    seconds: float = 0.0
+    since: float = 0.0
+
+    def is_over(self, now: float, longest: float = MAX_RETRY_SECONDS) -> bool:
+        """Return whether the pause, shortened to `longest` seconds, is over."""
+        return not self.seconds or now >= self.since + min(self.seconds, longest)
+
+    def update(self, refusal: ApiResponse | None, now: float, *, is_last: bool) -> None:
+        """Begin a pause after a refusal, else end it. A refusal is logged when its message changes."""
+        problem = "" if refusal is None else refusal.message
+        if problem and problem != self.problem:
+            _log.warning(
+                "the %s of the sync could not be saved: %s%s", self.what, problem, "" if is_last else "; retrying"
+            )
+        elif self.problem and not problem:
+            _log.info("the %s of the sync is saved again", self.what)
+        self.problem, self.since = problem, now
+        self.seconds = min(2 * self.seconds or FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS) if refusal is not None else 0.0
+
+
 class SyncSession:
     """Syncs a source to a target.
 
@@ -143,7 +178,7 @@ class SyncSession:
         self._saving: asyncio.Task[ApiResponse | None] | None = None
         self._remembers = False
         self._next_save = float("-inf")
-        self._save_problem, self._save_pause = "", 0.0
+        self._memory_pause, self._status_pause = _SavePause("state"), _SavePause("status")
         self._behind_since: float | None = None
         self._retries: dict[ObjectRef, _Retry] = {}
         self._published: Document = {}
@@ -203,7 +238,7 @@ class SyncSession:
             # Save even if cancelled, so that the next run can use the memory.
             self._end = self._end or STOPPED
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._save(follower), LAST_SAVE_SECONDS)
+                await asyncio.wait_for(self._save(follower, at_once=True), LAST_SAVE_SECONDS)
 
     def _process_source(self, change: FeedChange) -> None:
         follower = self._follower
@@ -258,7 +293,7 @@ class SyncSession:
                 elif self._saving is None and self._is_save_due(follower):
                     self._saving = group.create_task(self._save(follower))
             self._begin_writes(follower, group)
-            if follower.is_ready and follower.memory.is_urgent and self._saving is None:
+            if follower.is_ready and self._is_urgent_save_due(follower) and self._saving is None:
                 self._woken.set()
             if follower.is_idle:
                 self._behind_since = None
@@ -268,7 +303,14 @@ class SyncSession:
                 await self._pause(follower)
 
     def _is_save_due(self, follower: Follower) -> bool:
-        return follower.memory.is_urgent or asyncio.get_running_loop().time() >= self._next_save
+        return asyncio.get_running_loop().time() >= self._next_save or self._is_urgent_save_due(follower)
+
+    def _is_urgent_save_due(self, follower: Follower) -> bool:
+        return follower.memory.is_urgent and self._may_save_memory(follower)
+
+    def _may_save_memory(self, follower: Follower) -> bool:
+        longest = MAX_URGENT_SECONDS if follower.memory.is_urgent else MAX_RETRY_SECONDS
+        return self._memory_pause.is_over(asyncio.get_running_loop().time(), longest)
 
     def _begin_writes(self, follower: Follower, group: asyncio.TaskGroup) -> None:
         room = (BATCH * BATCHES_AT_ONCE if self._supports_batches else self._at_once) - self._under_way
@@ -336,41 +378,44 @@ class SyncSession:
 
     async def _save_first(self, follower: Follower) -> None:
         """Save memory before objects are created; retry while the target answers with server errors."""
-        while (refusal := await self._save(follower)) is not None and refusal.status in SERVER_ERRORS:
-            await asyncio.sleep(self._save_pause)
+        while (refusal := await self._save(follower, at_once=True)) is not None and refusal.status in SERVER_ERRORS:
+            await asyncio.sleep(self._memory_pause.seconds)
 
-    async def _save(self, follower: Follower) -> ApiResponse | None:
-        """Save changed memory, and publish the progress; return the refusal of memory, if any."""
-        status, refusal = self.status(), None
-        if self._published != (shown := status_document(self._name, status, kind=self._kind, end=self._end)):
-            # The status is saved again if the target refuses it.
+    async def _save(self, follower: Follower, *, at_once: bool = False) -> ApiResponse | None:
+        """Publish the progress and save changed memory, except during pauses; return the refusal of memory, if any.
+
+        Args:
+            follower: the follower whose memory is saved.
+            at_once: whether to save both even during pauses.
+        """
+        time, interval, refusal = asyncio.get_running_loop().time, SAVE_SECONDS, None
+        try:
+            if at_once or self._status_pause.is_over(time()):
+                await self._save_status()
+            if at_once or self._may_save_memory(follower):
+                is_urgent, changes = follower.memory.is_urgent, follower.memory.take_changes()
+                interval = max(SAVE_SECONDS, SAVE_SECONDS_EACH * len(changes))
+                unwritten = changes
+                try:
+                    if (refusal := await self._drive(save_memory(changes))) is None:
+                        unwritten = []
+                finally:
+                    # Also on cancellation: the last save then writes them.
+                    follower.memory.mark_unwritten(unwritten, urgent=is_urgent)
+                if changes:
+                    self._memory_pause.update(refusal, time(), is_last=bool(self._end))
+        finally:
+            self._saving = None
+        self._next_save = time() + interval
+        return refusal
+
+    async def _save_status(self) -> None:
+        """Publish the progress if it has changed or was refused."""
+        shown = status_document(self._name, self.status(), kind=self._kind, end=self._end)
+        if self._published != shown:
             refusal = await self._drive(save_memory([shown]))
             self._published = shown if refusal is None else {}
-        changes = follower.memory.take_changes()
-        unwritten, refusal_of_memory = changes, None
-        try:
-            if changes and (refusal_of_memory := await self._drive(save_memory(changes))) is None:
-                unwritten = []
-        finally:
-            # Also on cancellation: the last save then writes them.
-            follower.memory.mark_unwritten(unwritten)
-            self._saving = None
-        self._plan_next_save(refusal_of_memory or refusal, max(SAVE_SECONDS, SAVE_SECONDS_EACH * len(changes)))
-        return refusal_of_memory
-
-    def _plan_next_save(self, refusal: ApiResponse | None, interval: float) -> None:
-        """Set the time of the next save: after this interval in seconds, or after a refusal with growing pauses.
-
-        A refusal is logged when its message changes.
-        """
-        problem = "" if refusal is None else refusal.message
-        if problem and problem != self._save_problem:
-            _log.warning("the state of the sync could not be saved, and is saved again later: %s", problem)
-        elif self._save_problem and not problem:
-            _log.warning("the state of the sync is saved again")
-        self._save_problem = problem
-        self._save_pause = min(2 * self._save_pause or FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS) if problem else 0.0
-        self._next_save = asyncio.get_running_loop().time() + (self._save_pause or interval)
+            self._status_pause.update(refusal, asyncio.get_running_loop().time(), is_last=bool(self._end))
 
     async def _drive(self, steps: RequestSteps[T]) -> T:
         return await drive(steps, self._send, asyncio.sleep)
