@@ -163,6 +163,11 @@ def test_the_default_kubeconfig_is_read_from_the_environment_or_home(
             ),
             "certificates", id="an invalid certificate",
         ),
+        pytest.param(lambda folder: kubeconfig(folder, {}, {"server": "https://h:abc"}), "server:", id="an invalid port"),
+        pytest.param(lambda folder: kubeconfig(folder, {}, {"server": 5}), "kubeconfig", id="a number as server"),
+        pytest.param(
+            lambda folder: kubeconfig(folder, {}, {"server": "http://h", "proxy-url": 5}), "proxy-url:", id="or as proxy"
+        ),
         pytest.param(lambda folder: _text(folder, "current-context: x\n"), "kubeconfig", id="it names no cluster"),
         pytest.param(lambda folder: _text(folder, "{: not yaml"), "kubeconfig", id="it is not YAML"),
         pytest.param(lambda folder: _text(folder, "[]"), "kubeconfig", id="it is a list"),

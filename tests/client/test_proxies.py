@@ -31,8 +31,32 @@ SERVER = "https://api.example.com:6443"
         pytest.param(SERVER, None, {"HTTPS_PROXY": PROXY, "NO_PROXY": "example.com:6443"}, None, id="this port"),
         pytest.param("https://10.1.2.3", None, {"HTTPS_PROXY": PROXY, "NO_PROXY": "10.0.0.0/8"}, None, id="a network"),
         pytest.param("https://10.1.2.3", None, {"HTTPS_PROXY": PROXY, "NO_PROXY": "10.1.2.3"}, None, id="an address"),
+        pytest.param(
+            "https://10.1.2.3", None, {"HTTPS_PROXY": PROXY, "NO_PROXY": "10.1.2.3:443"}, None, id="an address's port"
+        ),
         pytest.param("https://10.1.2.3", None, {"HTTPS_PROXY": PROXY, "NO_PROXY": "a/b,.3"}, PROXY, id="no network"),
         pytest.param("https://[fd00::1]:6443", None, {"HTTPS_PROXY": PROXY, "NO_PROXY": "fd00::1"}, None, id="IPv6"),
+        pytest.param(
+            "https://[fd00::1]:6443",
+            None,
+            {"HTTPS_PROXY": PROXY, "NO_PROXY": "[fd00::1]:6443"},
+            None,
+            id="IPv6 with a port",
+        ),
+        pytest.param(
+            "https://[fd00::1]:6443", None, {"HTTPS_PROXY": PROXY, "NO_PROXY": "[fd00::1]"}, PROXY, id="only brackets"
+        ),
+        pytest.param(
+            "https://api.example.com",
+            None,
+            {"HTTPS_PROXY": PROXY, "NO_PROXY": "example.com:443"},
+            None,
+            id="HTTPS' port",
+        ),
+        pytest.param(
+            "http://example.com", None, {"HTTP_PROXY": PROXY, "NO_PROXY": "example.com:80"}, None, id="HTTP's port"
+        ),
+        pytest.param(SERVER, None, {"HTTPS_PROXY": PROXY, "NO_PROXY": "*example.com, :6443"}, PROXY, id="no domain"),
     ],
 )
 def test_a_server_has_the_proxy_that_kubectl_uses(
@@ -41,6 +65,22 @@ def test_a_server_has_the_proxy_that_kubectl_uses(
     assert proxy_for(url, declared, environment) == want
 
 
-def test_a_proxy_with_another_protocol_is_refused() -> None:
-    with pytest.raises(InputError, match=r"proxy-url: expected a proxy with http:// or https://, got 'socks5://p:1'"):
-        proxy_for(SERVER, "socks5://p:1", {})
+@pytest.mark.parametrize(
+    ("url", "declared", "proxy", "want"),
+    [
+        pytest.param(SERVER, "socks5://p:1", "", r"config proxy-url: .* got 'socks5://p:1'", id="another protocol"),
+        pytest.param(SERVER, "proxy:1", "", r"config proxy-url: .* got 'proxy:1'", id="no protocol in a kubeconfig"),
+        pytest.param(SERVER, 5, "", r"config proxy-url: .* got '5'", id="a number"),
+        pytest.param(SERVER, None, "http://[bad", r"^HTTPS_PROXY: .* got 'http://\[bad'", id="a malformed URL"),
+        pytest.param(SERVER, None, "http://", r"^HTTPS_PROXY: .* got 'http://'", id="no host"),
+        pytest.param(SERVER, None, "p:x", r"^HTTPS_PROXY: .* got 'http://p:x'", id="an invalid port"),
+        pytest.param(SERVER, None, "socks5://me:a/b@c@p:1", r"got 'socks5://p:1'", id="its password is not shown"),
+        pytest.param(SERVER, "me:secret@p:1", "", r"got 'p:1'", id="nor is it without a protocol"),
+        pytest.param("https://h:abc", None, "", r"config server: .* got 'https://h:abc'", id="an invalid server"),
+        pytest.param("h:1", None, "", r"config server: .* got 'h:1'", id="a server without a protocol"),
+    ],
+)
+def test_an_unusable_url_is_refused(url: str, declared: str | None, proxy: str, want: str) -> None:
+    with pytest.raises(InputError, match=want) as refused:
+        proxy_for(url, declared, {"HTTPS_PROXY": proxy}, where="config")
+    assert "with http:// or https://, a host and a valid port" in str(refused.value)

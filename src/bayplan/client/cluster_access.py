@@ -100,7 +100,16 @@ class ClusterAccess:
                     document, self._context, configuration
                 )
                 self.context = str(loader.current_context["name"])
-        except (ConfigException, ClientError, ValueError, TypeError, KeyError, OSError, yaml.YAMLError) as problem:
+        except (
+            ConfigException,
+            ClientError,
+            ValueError,
+            TypeError,
+            KeyError,
+            AttributeError,
+            OSError,
+            yaml.YAMLError,
+        ) as problem:
             raise InputError(
                 "kubeconfig",
                 where=self._where,
@@ -136,7 +145,7 @@ class ClusterAccess:
         self._loaded_at = self._tried_at = time.monotonic()
         self.url = configuration.host.rstrip("/")
         self.server_name = configuration.tls_server_name
-        self.proxy = proxy_for(self.url, configuration.proxy, os.environ)
+        self.proxy = proxy_for(self.url, configuration.proxy, os.environ, where=self._where)
         if not self.url.startswith("https://"):
             self.tls = None
             return
