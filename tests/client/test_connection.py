@@ -189,12 +189,16 @@ def test_a_web_page_is_no_response_of_an_api(tmp_path: Path) -> None:
     async def login(request: Request) -> Response:
         return HTMLResponse("<html>Log in</html>")
 
-    async def use(connection: ApiConnection) -> ApiResponse:
-        return await connection.send(ApiRequest("GET", "/api/v1/nodes"))
+    async def use(connection: ApiConnection) -> tuple[ApiResponse, str]:
+        with pytest.raises(ConnectionLost) as lost:
+            await anext(connection.stream("/api/v1/nodes", "watch=1"))
+        return await connection.send(ApiRequest("GET", "/api/v1/nodes")), str(lost.value)
 
-    response = served(lambda url: kubeconfig(tmp_path, url), [Route("/api/v1/nodes", login)], use)
+    response, lost = served(lambda url: kubeconfig(tmp_path, url), [Route("/api/v1/nodes", login)], use)
     assert response.status == NO_ANSWER
-    assert response.message.endswith('/api/v1/nodes": the response is a web page, so no API server has sent it')
+    want = "the response is a web page; a login proxy may have answered instead of the API server"
+    assert response.message.endswith(f'/api/v1/nodes": {want}')
+    assert re.fullmatch(rf"http://127\.0\.0\.1:\d+: {want}", lost)
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])

@@ -235,10 +235,7 @@ class ApiConnection:
             ) as answer:
                 response = ApiResponse(answer.status, await _read(answer))
                 self._heard_at = self._loop.time()
-                if response.ok and answer.content_type == _WEB_PAGE:
-                    # A proxy or a captive portal responds with its login page.
-                    page = f'{method} "{url}": the response is a web page, so no API server has sent it'
-                    return ApiResponse(NO_ANSWER, page.encode()), None
+                _refuse_web_page(answer)
                 return response, _retry_after(answer)
         except (aiohttp.ClientError, OSError, TimeoutError) as problem:
             await self._refresh_authorities(problem, began)
@@ -298,6 +295,7 @@ class ApiConnection:
                         raise ConnectionLost("credentials were renewed")
                     raise StreamRejected(response)
                 self._heard_at = self._loop.time()
+                _refuse_web_page(answer)
                 self._streams[answer] = None
                 yield []
                 unfinished, size = list[bytes](), 0
@@ -378,6 +376,14 @@ class _Slot:
             self._timer.cancel()
             self._timer = None
             self._slots.release()
+
+
+def _refuse_web_page(answer: aiohttp.ClientResponse) -> None:
+    """Raise aiohttp.ClientPayloadError if a successful response is a web page, such as the login page of a proxy."""
+    if 200 <= answer.status < 300 and answer.content_type == _WEB_PAGE:
+        raise aiohttp.ClientPayloadError(
+            "the response is a web page; a login proxy may have answered instead of the API server"
+        )
 
 
 async def _read(answer: aiohttp.ClientResponse) -> bytes:
