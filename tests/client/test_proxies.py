@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
+from pathlib import Path
+
 import pytest
 
 from bayplan.base.errors import InputError
+from bayplan.client.connection import ApiConnection, ConnectionLost
 from bayplan.client.proxies import proxy_for
+from bayplan.client.requests import ApiRequest
+from tests.client.test_connection import connected, kubeconfig
 
 PROXY = "http://proxy:3128"
 SERVER = "https://api.example.com:6443"
@@ -84,3 +91,38 @@ def test_an_unusable_url_is_refused(url: str, declared: str | None, proxy: str, 
     with pytest.raises(InputError, match=want) as refused:
         proxy_for(url, declared, {"HTTPS_PROXY": proxy}, where="config")
     assert "with http:// or https://, a host and a valid port" in str(refused.value)
+
+
+async def problems(connection: ApiConnection) -> list[str]:
+    """Return the errors of a request and a stream, without the URLs."""
+    response = await connection.send(ApiRequest("POST", "/api/v1/nodes", b"{}"))
+    with pytest.raises(ConnectionLost) as lost:
+        await anext(connection.stream("/api/v1/nodes", "watch=1"))
+    url = connection.access.url
+    return [response.message.removeprefix(f'Post "{url}/api/v1/nodes": '), str(lost.value).removeprefix(f"{url}: ")]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "no-such-host.invalid"])
+def test_errors_name_a_proxy_that_can_t_be_reached(host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    monkeypatch.setenv("HTTPS_PROXY", f"http://me:secret@{host}:{port}")
+    for problem in connected(kubeconfig(tmp_path, SERVER), problems):
+        before, _, reason = problem.partition(f"{host}:{port}: ")
+        assert before == "proxyconnect tcp: dial tcp "
+        assert reason == "connection refused" or (host != "127.0.0.1" and "name" in reason)
+
+
+def test_errors_of_a_proxy_do_not_show_its_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async def use(connection: ApiConnection) -> list[str]:
+        async with await asyncio.start_server(refuse, "127.0.0.1", 0) as proxy:
+            connection.access.proxy = f"http://me:secret@127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
+            return await problems(connection)
+
+    assert connected(kubeconfig(tmp_path, SERVER), use) == ["Proxy Authentication Required"] * 2

@@ -239,12 +239,21 @@ class ApiConnection:
                 return response, _retry_after(answer)
         except (aiohttp.ClientError, OSError, TimeoutError) as problem:
             await self._refresh_authorities(problem, began)
-            return ApiResponse(NO_ANSWER, f'{method} "{url}": {_describe(problem)}'.encode()), None
+            return ApiResponse(NO_ANSWER, f'{method} "{url}": {self._problem_text(problem)}'.encode()), None
 
     async def _refresh_authorities(self, problem: Exception, began: float) -> None:
         """After a request with an untrusted server, load the certificate authorities again: they may have been rotated."""
         if isinstance(problem, aiohttp.ClientConnectorCertificateError):
             await self.access.refresh(began)
+
+    def _problem_text(self, problem: Exception) -> str:
+        """Return the description of a problem; like Go, with the proxy if that is what can't be reached."""
+        text = _describe(problem)
+        if self.access.proxy is not None and isinstance(
+            problem, (aiohttp.ClientProxyConnectionError, aiohttp.ClientConnectorDNSError)
+        ):
+            return f"proxyconnect tcp: dial tcp {problem.host}:{problem.port}: {text}"
+        return text
 
     def _url(self, path: str, query: str) -> URL:
         # The caller has already encoded the path and the query.
@@ -318,7 +327,7 @@ class ApiConnection:
         except (aiohttp.ClientError, OSError, TimeoutError) as problem:
             await self._refresh_authorities(problem, began)
             # Without the query, whose random timeout would make each failure of an outage a new problem.
-            raise ConnectionLost(f"{self.access.url}: {_describe(problem)}") from None
+            raise ConnectionLost(f"{self.access.url}: {self._problem_text(problem)}") from None
         finally:
             if answer is not None:
                 self._streams.pop(answer, None)
@@ -434,10 +443,15 @@ def _describe(problem: Exception) -> str:
         return "context deadline exceeded"
     if isinstance(problem, aiohttp.ClientPayloadError) and problem.__cause__ is not None:
         return "unexpected EOF"
+    if isinstance(problem, aiohttp.ClientHttpProxyError):
+        # As in Go. The whole text contains the proxy's password.
+        return problem.message
     cause = getattr(problem, "certificate_error", None) or getattr(problem, "os_error", problem)
     if isinstance(cause, ssl.SSLError):
         return tls_problem(cause, str(getattr(problem, "host", "this host")))
     number = getattr(cause, "errno", None)
-    text = os.strerror(number) if isinstance(number, int) and number > 0 else str(problem) or type(problem).__name__
-    text = text[:1].lower() + text[1:]
-    return f"proxyconnect tcp: {text}" if isinstance(problem, aiohttp.ClientProxyConnectionError) else text
+    if isinstance(number, int) and number > 0:
+        text = os.strerror(number)
+    else:
+        text = getattr(cause, "strerror", None) or str(problem) or type(problem).__name__
+    return text[:1].lower() + text[1:]
