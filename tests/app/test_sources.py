@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -351,6 +352,21 @@ def test_a_bayplan_server_supplies_its_configuration_and_clock() -> None:
     cluster = Cluster.of(source)
     assert cluster.pending == ["default/waits"]
     assert [decision.record.node for decision in cluster.schedule()] == ["a"]
+
+
+def test_a_bayplan_server_is_reached_through_the_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        proxy = f"127.0.0.1:{listener.getsockname()[1]}"
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+    with pytest.raises(InputError, match=f"proxyconnect tcp: dial tcp {proxy}: connection refused"):
+        open_source(SourceOptions(paths=["https://bayplan.example.com"]))
+
+
+def test_a_server_with_an_invalid_port_is_refused() -> None:
+    with pytest.raises(
+        InputError, match=r"^server: expected a URL .* a valid port, got 'https://bayplan\.example\.com:x'"
+    ):
+        open_source(SourceOptions(paths=["https://bayplan.example.com:x"]))
 
 
 def test_a_server_other_than_bayplan_is_refused() -> None:

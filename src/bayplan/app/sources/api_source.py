@@ -38,6 +38,7 @@ from bayplan.base.version import __version__
 from bayplan.client.cluster_access import ClusterAccess, open_access
 from bayplan.client.connection import ApiConnection
 from bayplan.client.list_errors import list_error
+from bayplan.client.proxies import proxy_for
 from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
 from bayplan.formats.object_decoder import ObjectDecoder
 from bayplan.objects.kinds import ResourceKind, kind_of
@@ -127,6 +128,7 @@ class UrlAccess(ClusterAccess):
         super().__init__(None, None)
         self.url = url.rstrip("/")
         self.tls = ssl.create_default_context() if url.startswith("https://") else None
+        self.proxy = proxy_for(self.url, None, os.environ)
 
     async def load(self) -> None:
         """Do nothing: there is no kubeconfig."""
