@@ -88,6 +88,20 @@ def test_a_context_needs_no_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert opened(monkeypatch, path) == ("https://localhost:1", None)
 
 
+def test_names_may_be_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "config"
+    path.write_text("""
+current-context: 0
+contexts: [{name: 0, context: {cluster: 1, user: 2}}]
+clusters: [{name: 1, cluster: {server: "http://localhost:1"}}]
+users: [{name: 2, user: {token: t}}]
+""")
+    assert opened(monkeypatch, path) == ("http://localhost:1", "Bearer t")
+    path.write_text(path.read_text().replace("name: 2", "name: 3"))
+    with pytest.raises(InputError, match="got the user '2'"):
+        opened(monkeypatch, path)
+
+
 @pytest.mark.parametrize(
     ("text", "want"),
     [

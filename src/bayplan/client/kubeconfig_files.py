@@ -15,6 +15,7 @@ from bayplan.base.errors import InputError
 from bayplan.base.plain_data import Document
 
 _LISTS = {"clusters": "cluster", "contexts": "context", "users": "user"}
+_NAMES = ("cluster", "user")
 _PATHS = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 _NO_USER = "bayplan.io/no-user"
 
@@ -22,7 +23,7 @@ _NO_USER = "bayplan.io/no-user"
 def read_kubeconfig(paths: str) -> Document:
     """Return the merged contents of kubeconfig files, with absolute paths.
 
-    Contexts without a user get one without credentials, and empty values are omitted.
+    Contexts without a user get one without credentials, names become strings, and empty values are omitted.
 
     Args:
         paths: the files, separated as in ``KUBECONFIG``; those that don't exist are ignored.
@@ -35,13 +36,16 @@ def read_kubeconfig(paths: str) -> Document:
     current = ""
     for path in _existing(paths):
         document = _read(path)
-        current = current or str(document.get("current-context") or "")
+        current = current or _name(document.get("current-context"))
         for name, member in _LISTS.items():
             for entry in _entries(document, name, path):
                 value = entry.get(member)
                 found = _without_empty(value if isinstance(value, dict) else {})
                 _make_absolute(found, path.parent)
-                named[name].setdefault(str(entry.get("name", "")), {"name": entry.get("name", ""), member: found})
+                if member == "context":
+                    found.update({each: _name(found[each]) for each in _NAMES if each in found})
+                key = _name(entry.get("name"))
+                named[name].setdefault(key, {"name": key, member: found})
     named["users"][_NO_USER] = {"name": _NO_USER, "user": {}}
     for context in named["contexts"].values():
         properties = context["context"]
@@ -70,6 +74,11 @@ def _entries(document: Document, name: str, path: Path) -> list[Document]:
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise InputError(name, where=str(path), got=type(entries).__name__, wanted="a list of objects with names")
     return entries
+
+
+def _name(value: object) -> str:
+    """Return a name as a string: YAML reads names such as 1 as numbers."""
+    return "" if value is None else str(value)
 
 
 def _without_empty(value: Mapping[str, object]) -> Document:
