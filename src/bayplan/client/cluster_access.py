@@ -125,17 +125,17 @@ class ClusterAccess:
 
     def _check_context(self, document: Document) -> None:
         """Raise InputError if a kubeconfig does not contain the context or its user."""
-        names, users = _names(document, "contexts"), _names(document, "users")
-        if self._context and self._context not in names:
-            close = near_name(self._context, names)
+        contexts, users = _by_name(document, "contexts"), _by_name(document, "users")
+        if self._context and self._context not in contexts:
+            close = near_name(self._context, contexts)
             raise InputError(
                 "--context",
                 where=self._where,
                 got=f"'{self._context}'",
-                wanted=f"one of {', '.join(names)}" if names else "a kubeconfig with contexts",
+                wanted=f"one of {', '.join(contexts)}" if contexts else "a kubeconfig with contexts",
                 hint=f"'{close}'" if close else "",
             )
-        context = names.get(self._context or str(document.get("current-context", "")), {}).get("context")
+        context = contexts.get(self._context or str(document.get("current-context", "")), {}).get("context")
         user = context.get("user") if isinstance(context, dict) else None
         if isinstance(user, str) and user not in users:
             raise InputError("kubeconfig", where=self._where, got=f"the user '{user}'", wanted="a user that exists")
@@ -242,7 +242,7 @@ def _kubeconfig_paths(kubeconfig: Path | None, option: str) -> str | None:
     )
 
 
-def _names(document: Document, name: str) -> dict[str, Document]:
+def _by_name(document: Document, name: str) -> dict[str, Document]:
     """Return the contexts, clusters or users of a kubeconfig by name."""
     entries = document[name]
     assert isinstance(entries, list)

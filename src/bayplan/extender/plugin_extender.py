@@ -27,6 +27,7 @@ from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Index
 
 UNKNOWN_NODE = "node(s) not in the extender's files"
+"""The reason for rejecting nodes that are sent by name but are not in the scheduler's state."""
 
 Json = Mapping[str, object]
 Answer = dict[str, object]
