@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bayplan.answers.applied_objects import LAST_APPLIED
+from bayplan.answers.applied_objects import LAST_APPLIED, apply_to
 from bayplan.answers.changes import Change, parse_change
 from bayplan.answers.copies import admission_of
 from bayplan.answers.what_if import Answer, Reschedule, what_if
 from bayplan.app.question_clusters import read_change
 from bayplan.base.errors import InputError
+from bayplan.base.plain_data import Document, part, parts
+from bayplan.objects.defaults import default_object
+from bayplan.objects.kinds import decode, encode
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
@@ -272,3 +275,84 @@ def test_an_applied_volume_stays_bound() -> None:
         after=lambda trial: found.append(trial.catalog.get(PersistentVolume, "v")),
     )
     assert [each and each.status.phase for each in found] == ["Bound"]
+
+
+def deployment(containers: list[dict[str, object]], **fields: object) -> Document:
+    template = {"metadata": {"labels": {"app": "w"}}, "spec": {"containers": containers, **POD_FIELDS}}
+    spec = {"selector": {"matchLabels": {"app": "w"}}, "template": template, **fields}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "w", "namespace": "default"},
+        "spec": spec,
+    }
+
+
+POD_FIELDS = {"volumes": [{"name": "v", "emptyDir": {}}]}
+SIDECAR: Document = {"name": "sidecar", "image": "s"}
+DNS = [{"containerPort": 53, "protocol": "TCP"}, {"containerPort": 53, "protocol": "UDP"}]
+LIVE: Document = {"name": "c", "image": "i1", "resources": {"requests": {"cpu": "2"}}}
+
+
+@pytest.mark.parametrize(
+    ("last", "live", "new", "want"),
+    [
+        pytest.param(
+            [], [LIVE], [{"name": "c", "image": "i2"}], [{**LIVE, "image": "i2"}], id="keeps the other fields"
+        ),
+        pytest.param([], [LIVE], [SIDECAR], [SIDECAR, LIVE], id="keeps an item that no manifest had"),
+        pytest.param([LIVE], [LIVE], [SIDECAR], [SIDECAR], id="loses an item of the last manifest"),
+        pytest.param(
+            [LIVE], [LIVE], [{"name": "c", "image": "i1"}], [{"name": "c", "image": "i1"}], id="loses its fields"
+        ),
+        pytest.param(
+            [], [{**LIVE, "ports": DNS}], [{"name": "c", "ports": DNS}], [{**LIVE, "ports": DNS}], id="equal keys"
+        ),
+    ],
+)
+def test_an_applied_list_with_a_merge_key(
+    last: list[dict[str, object]], live: list[dict[str, object]], new: list[dict[str, object]], want: object
+) -> None:
+    containers = part(after_apply(deployment(last), deployment(live), deployment(new)), "template", "spec")[
+        "containers"
+    ]
+    assert containers == want
+
+
+@pytest.mark.parametrize(
+    ("live", "new", "want"),
+    [
+        pytest.param(
+            {"maxSurge": 5}, {"type": "Recreate"}, {"type": "Recreate"}, id="removes fields that are not allowed"
+        ),
+        pytest.param(
+            {"maxSurge": 5, "maxUnavailable": 1},
+            {"type": "RollingUpdate"},
+            {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 5, "maxUnavailable": 1}},
+            id="keeps them if nothing changes",
+        ),
+    ],
+)
+def test_an_applied_strategy(live: object, new: object, want: object) -> None:
+    strategy = {"type": "RollingUpdate", "rollingUpdate": live}
+    spec = after_apply({}, deployment([LIVE], strategy=strategy), deployment([LIVE], strategy=new))
+    assert spec["strategy"] == want
+
+
+def test_an_applied_volume_of_a_template_replaces_its_source() -> None:
+    new = deployment([LIVE])
+    part(new, "spec", "template", "spec")["volumes"] = [{"name": "v", "hostPath": {"path": "/x"}}]
+    (volume,) = parts(part(after_apply({}, deployment([LIVE]), new), "template", "spec"), "volumes")
+    assert "emptyDir" not in volume
+
+
+def test_a_list_item_without_its_merge_key_is_an_error() -> None:
+    with pytest.raises(InputError, match=r"apply Deployment default/w: .* does not contain declared merge key: name"):
+        after_apply({}, deployment([LIVE]), deployment([{"image": "i2"}]))
+
+
+def after_apply(last: Document, live: Document, new: Document) -> Document:
+    """Return the spec of an existing object after a manifest is applied; `last`: the manifest that was applied before."""
+    old = default_object(decode(live))
+    old = replace(old, metadata=replace(old.metadata, annotations={LAST_APPLIED: json.dumps(last)}))
+    return part(encode(apply_to(old, default_object(decode(new)), part(new, "spec"))), "spec")

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bayplan.analysis.node_taints import parse_taint, taint_text
-from bayplan.answers.applied_objects import merged_metadata, updated
+from bayplan.answers.applied_objects import apply_to, merged_metadata
 from bayplan.answers.changed_cluster import ChangedCluster
 from bayplan.answers.copies import Template, admission_of, check_has_replicas, quota_namespaces, replacement
 from bayplan.answers.daemon_pods import daemon_models
@@ -353,13 +353,13 @@ def _apply(change: Change, here: ChangedCluster) -> None:
     for item, spec in zip(change.objects, specs, strict=True):
         if isinstance(item, Node):
             old = here.trial.node(item.key)
-            here.trial.put(updated(item, old, spec))
+            here.trial.put(apply_to(old, item, spec))
             if old is None:
                 here.effect.nodes_added[item.key] = None
             else:
                 _evict(item.key, [taint for taint in item.spec.taints if taint not in old.spec.taints], here)
         elif not isinstance(item, Pod):
-            here.trial.put(updated(item, here.get(type(item), item.key), spec))
+            here.trial.put(apply_to(here.get(type(item), item.key), item, spec))
             if type(item).__name__.lower() in KINDS:
                 workloads.append(f"{type(item).__name__.lower()}/{item.key}")
     # Applied limits, quotas and priority classes hold for all pods of the file.
