@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from bayplan.answers.answer_text import difference_text
 from bayplan.answers.comparing import compare
 from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.node import Node, Taint
 from bayplan.testing.builders import make_node
 from tests.answers.clusters import cluster_of, node, running, waiting
 
+TAINTED = make_node("n").taint("x", "y", "NoSchedule").taint("gpu", "yes", "NoExecute").obj()
+LATER = tuple(replace(taint, time_added="2026-03-01T00:00:00Z") for taint in TAINTED.spec.taints)
 GKE = "gke-prod-pool-1a2b3c4d-x9z8"
+
+
+def with_taints(taints: tuple[Taint, ...]) -> Node:
+    return replace(TAINTED, spec=replace(TAINTED.spec, taints=taints))
 
 
 @pytest.mark.parametrize(
@@ -40,6 +48,14 @@ GKE = "gke-prod-pool-1a2b3c4d-x9z8"
             ["1 node has different labels: n", "1 node has different taints: n"],
             id="labels and taints",
         ),
+        pytest.param([TAINTED], [with_taints(LATER)], [], id="time of taints"),
+        pytest.param([TAINTED], [with_taints(LATER[::-1])], [], id="order of taints"),
+        pytest.param(
+            [node("old"), node("n")],
+            [node("n"), node("x"), node("y")],
+            ["1 node is only in a: old", "2 nodes are only in b: x and y"],
+            id="nodes of one cluster",
+        ),
     ],
 )
 def test_other_differences_are_listed(
@@ -51,3 +67,9 @@ def test_other_differences_are_listed(
     first, *lines = difference_text(answer, names=("a", "b"))
     assert first.startswith("a and b: no difference; ") is (want == [])
     assert [each for each in lines if each.rstrip(".") in want] == [f"{each}." for each in want]
+
+
+def test_a_notebook_shows_other_differences() -> None:
+    shown = compare(cluster_of(node("n"), node("old")), cluster_of(node("n")))._repr_html_()
+    assert "of 0 pods, other differences" in shown
+    assert "<td>1 node is only in a: old</td>" in shown

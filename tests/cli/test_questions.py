@@ -49,10 +49,11 @@ def write_dump(path: Path, objects: tuple[KubernetesObject, ...]) -> str:
 
 @pytest.fixture
 def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Return a function that runs the program with arguments, in which DUMP, LESS and MOST stand for files."""
+    """Return a function that runs the program with arguments, in which DUMP, LESS, GROWN and MOST stand for files."""
     names = {
         "DUMP": write_dump(tmp_path / "dump.json", OBJECTS),
         "LESS": write_dump(tmp_path / "less.json", OBJECTS[:-1]),
+        "GROWN": write_dump(tmp_path / "grown.json", (*OBJECTS, node("n9"))),
     }
     (tmp_path / "most.yaml").write_text(MOST_ALLOCATED)
     names["MOST"] = str(tmp_path / "most.yaml")
@@ -115,6 +116,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
         ),
         pytest.param(["compare", "DUMP", "LESS"], 1, "", id="compare"),
         pytest.param(["compare", "DUMP", "DUMP"], 0, "", id="compare the same"),
+        pytest.param(["compare", "DUMP", "GROWN"], 1, "", id="compare with one more node"),
         pytest.param(["compare", "default", "MOST", "--on", "DUMP"], 1, "", id="compare configurations"),
         pytest.param(
             ["when", "big", "DUMP"],

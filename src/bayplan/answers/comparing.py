@@ -21,7 +21,11 @@ from bayplan.objects.requests import fit_requests, node_amounts
 _NODE_FACTS: Mapping[str, Callable[[Node], object]] = {
     "different allocatable amounts": lambda node: node_amounts(node.status.allocatable),
     "different labels": lambda node: node.metadata.labels,
-    "different taints": lambda node: (node.spec.taints, node.spec.unschedulable),
+    # Neither the order of taints nor their time matters to the scheduler.
+    "different taints": lambda node: (
+        node.spec.unschedulable,
+        sorted((taint.key, taint.value, taint.effect) for taint in node.spec.taints),
+    ),
 }
 
 
@@ -35,6 +39,7 @@ def compare(
     """Return how two clusters differ, pod by pod.
 
     Nodes without pods, and pods on the same node, may differ, too: in requests, allocatable amounts, labels and taints.
+    Nodes that only one cluster has are differences.
     Pods with the same namespace and name are compared, and replicas of a workload with different names, which the answer
     shows with their name in `a`; see `bayplan.answers.matching_pods`.
 
@@ -63,7 +68,7 @@ def compare(
             f"{count} of workloads {'has a different name' if len(names_in_a) == 1 else 'have different names'} in {names[1]}: "
             "replicas on the same node are compared, then the others, those with a node first, in the order of their creation"
         )
-    changed = [*_changed_pods(a, b, names_in_a), *_changed_nodes(a, b)]
+    changed = [*_changed_pods(a, b, names_in_a), *_changed_nodes(a, b, names)]
     return replace(answer_of(names, before, after, rows, looked_at, texts), changed=changed)
 
 
@@ -75,23 +80,28 @@ def _changed_pods(a: QuestionCluster, b: QuestionCluster, names_in_a: Mapping[st
         for pod in a.all(Pod)
         if (other := pods.get(pod.key)) is not None and fit_requests(pod) != fit_requests(other)
     ]
-    return _counted(changed, "pod", "different requests")
+    return _counted(changed, "pod", ("has different requests", "have different requests"))
 
 
-def _changed_nodes(a: QuestionCluster, b: QuestionCluster) -> list[str]:
-    """Return the nodes of both clusters that differ in what the scheduler reads of them, in words; [] if there are none."""
+def _changed_nodes(a: QuestionCluster, b: QuestionCluster, names: tuple[str, str]) -> list[str]:
+    """Return the nodes that only one cluster has, or that differ in what the scheduler reads of them, in words; [] if none."""
     found: list[str] = []
+    for here, there, name in ((a, b, names[0]), (b, a, names[1])):
+        alone = [node.key for node in here.all(Node) if there.get(Node, node.key) is None]
+        found += _counted(alone, "node", (f"is only in {name}", f"are only in {name}"))
     pairs = [(node, other) for node in a.all(Node) if (other := b.get(Node, node.key)) is not None]
     for what, read in _NODE_FACTS.items():
-        found += _counted([node.key for node, other in pairs if read(node) != read(other)], "node", what)
+        changed = [node.key for node, other in pairs if read(node) != read(other)]
+        found += _counted(changed, "node", (f"has {what}", f"have {what}"))
     return found
 
 
-def _counted(names: Sequence[str], noun: str, what: str) -> list[str]:
+def _counted(names: Sequence[str], noun: str, verbs: tuple[str, str]) -> list[str]:
+    """Return a sentence about objects; [] without any. `verbs`: what is true of one, and of several."""
     if not names:
         return []
     shown = format_list(sorted(names)[:SHOWN], more=max(0, len(names) - SHOWN))
-    return [f"{format_count(len(names), noun)} {'has' if len(names) == 1 else 'have'} {what}: {shown}"]
+    return [f"{format_count(len(names), noun)} {verbs[len(names) > 1]}: {shown}"]
 
 
 def _renamed(side: Side, new_names: Mapping[str, str], old_names: Mapping[str, str]) -> Side:

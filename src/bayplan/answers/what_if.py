@@ -74,7 +74,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         counts: the number of pods by kind of difference, in the order of `DifferenceKind`.
         explained: the number of moved pods with a known reason.
         assumptions: the assumptions behind the answer, in sentences.
-        changed: the objects that differ in other ways than a pod's node, in words; only of two clusters.
+        changed: the objects that differ in other ways than a pod's node, in words; only when two clusters are compared.
     """
 
     changes: Sequence[str]
@@ -88,12 +88,14 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     changed: Sequence[str] = ()
 
     def _repr_html_(self) -> str:
-        counts = ", ".join(f"{count:,} {kind}" for kind, count in self.counts.items() if count) or "no difference"
+        counts = ", ".join(f"{count:,} {kind}" for kind, count in self.counts.items() if count)
+        counts = counts or ("other differences" if self.changed else "no difference")
         caption = f"{', '.join(self.changes)}: of {self.pods:,} pods, {counts}"
         figures = [(each.name, f"{each.before:g}", f"{each.after:g}") for each in self.measures]
         pods = [(each.pod, each.kind, each.before, each.after, each.plugin, each.reason) for each in self.differences]
         heads = ("pod", "", "before", "after", "plugin", "reason")
-        return table(("", "before", "after"), figures, caption=caption) + table(heads, pods)
+        others = table(("other differences",), [(each,) for each in self.changed]) if self.changed else ""
+        return table(("", "before", "after"), figures, caption=caption) + others + table(heads, pods)
 
 
 def what_if(

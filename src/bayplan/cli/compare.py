@@ -46,8 +46,8 @@ def compare(
     """Compare two clusters, or two configurations.
 
     Pods are matched by namespace and name, and replicas with random names within their workload; a pod that only one side has
-    is a difference. For each pod that moved, the plugin that made the difference is shown. Pods with other requests, and nodes
-    with other amounts, labels or taints, are counted, too. With --on, A and B are
+    is a difference. For each pod that moved, the plugin that made the difference is shown. Pods with other requests, nodes with
+    other amounts, labels or taints, and nodes that only one side has are differences, too. With --on, A and B are
     KubeSchedulerConfiguration files, or the word default. All pods are scheduled again with each configuration, starting from an
     empty cluster, unless --keep is given.
 
