@@ -411,12 +411,11 @@ def test_a_method_that_is_never_called_is_refused(tmp_path: Path) -> None:
         "from bayplan import PerNodePlugin\n\nclass Mine(PerNodePlugin):\n    def filter_node(self, pod, node):\n"
         "        return None\n\n    def permit(self, *arguments):\n        return None\n"
     )
-    want = (
-        r"plugin Mine: expected the base class PermitPlugin for the method permit\(\), which is never called otherwise"
-    )
+    want = r"plugin Mine: expected the base class PermitPlugin, without which the scheduler never calls permit\(\)"
     with pytest.raises(PluginError, match=want):
         load_custom_plugins([f"{path}:Mine"], in_tree_registry())
-    mine = type("Mine", (PerNodePlugin,), {"filter_node": lambda self, pod, node: None, "permit": lambda self: None})
+    methods = {"filter_node": lambda self, pod, node: None, "permit": lambda self, state, pod, node_name: None}
+    mine = type("Mine", (PerNodePlugin,), methods)
     with pytest.raises(PluginFault, match=want):
         check_plugin(mine)
 

@@ -82,6 +82,17 @@ class WithMethod(Filters):
         return Reads.NODES
 
 
+def test_other_attributes_may_have_the_names_of_extension_points() -> None:
+    class Prices(Scores):
+        bind = type("Currency", (), {})
+        permit = None
+
+        def reserve(self, node: str) -> int:
+            return len(node)
+
+    assert "Prices" in Registry({}).with_plugins(Prices)
+
+
 def test_a_constructor_without_a_signature_and_computed_reads_are_accepted() -> None:
     class Extension(Filters):
         __init__ = max  # A builtin without a signature, as extension modules have them.
@@ -103,9 +114,20 @@ class Misspelt(PerNodePlugin):
         return None
 
 
+class Permits(Scores):
+    def permit(self, state: object, pod: Pod, node_name: str) -> None:
+        return None
+
+
 @pytest.mark.parametrize(
     ("plugin", "want"),
     [
+        pytest.param(
+            Permits,
+            r"plugin Permits: expected the base class PermitPlugin, without which the scheduler never calls permit\(\), "
+            r"got a subclass of Scores; try class Permits\(Scores, PermitPlugin\): \.\.\.",
+            id="a method of an extension point without its base class",
+        ),
         pytest.param(
             Idle, "plugin Idle implements no extension point: expected a subclass", id="a plugin of no extension point"
         ),

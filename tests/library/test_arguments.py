@@ -168,7 +168,7 @@ def two_nodes() -> Cluster:
         ),
         pytest.param(
             lambda it: Cluster(plugins=[FiltersBefore]),
-            r"expected the base class PreFilterPlugin for the method pre_filter\(\), which is never called otherwise, "
+            r"expected the base class PreFilterPlugin, without which the scheduler never calls pre_filter\(\), "
             r"got a subclass of PerNodePlugin; try class FiltersBefore\(PerNodePlugin, PreFilterPlugin\): \.\.\.",
             id="a method of an extension point without its base class",
         ),

@@ -18,7 +18,7 @@ import msgspec
 from bayplan.analysis.units import format_choice
 from bayplan.base.errors import BayplanError, PluginError, PluginFailure
 from bayplan.base.near_names import near_name
-from bayplan.framework.plugin import EXTENSION_POINTS, Plugin
+from bayplan.framework.plugin import Plugin
 from bayplan.framework.registry import Registry
 
 ENTRY_POINT_GROUP = "bayplan.plugins"
@@ -157,7 +157,6 @@ def _plugin_class(module: ModuleType, path: Path, name: str) -> type[Plugin[Any]
     if isinstance(found, type) and issubclass(found, Plugin):
         if not isinstance(own_name := vars(found).get("name", ""), str):
             raise PluginError(name, where=str(path), wanted="a text as its `name`", got=repr(own_name))
-        check_methods(found)
         return found
     own = [
         each.__name__
@@ -171,18 +170,6 @@ def _plugin_class(module: ModuleType, path: Path, name: str) -> type[Plugin[Any]
     raise PluginError(
         name, where=str(path), wanted="a class that inherits from one of Bayplan's plugin classes", got=got, hint=hint
     )
-
-
-def check_methods(plugin: type[Plugin[Any]]) -> None:
-    """Raise PluginError if a class has the method of an extension point without its base class: it would never be called."""
-    for point, base in EXTENSION_POINTS.items():
-        if callable(getattr(plugin, point, None)) and not issubclass(plugin, base):
-            # Python refuses a class before a subclass of it, so Plugin is left out.
-            others = [each for each in plugin.__bases__ if not issubclass(base, each)]
-            bases = ", ".join(each.__name__ for each in (*others, base))
-            wanted = f"the base class {base.__name__} for the method {point}(), which is never called otherwise"
-            got, hint = f"a subclass of {plugin.__bases__[0].__name__}", f"class {plugin.__name__}({bases}): ..."
-            raise PluginError(f"plugin {plugin.__name__}", wanted=wanted, got=got, hint=hint)
 
 
 def _installed_plugins() -> list[type[Plugin[Any]]]:

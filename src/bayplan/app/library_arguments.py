@@ -10,7 +10,6 @@ from typing import Any
 from bayplan.answers.changes import CHANGES, Change, missing_change
 from bayplan.answers.prices import check_prices, price_in
 from bayplan.answers.what_if import Reschedule
-from bayplan.app.custom_plugins import check_methods
 from bayplan.app.option_values import converted
 from bayplan.app.question_clusters import CONFIGURATION_CHANGES, is_configuration_change, read_change
 from bayplan.base.errors import InputError
@@ -153,7 +152,7 @@ def plugin_classes(plugins: object) -> Sequence[type[Plugin[Any]]]:
     """Return the classes of plugins.
 
     Raises:
-        InputError: the argument is not a list of classes, or a class has a method that is never called.
+        InputError: the argument is not a list of classes.
     """
     if isinstance(plugins, str) or not isinstance(plugins, Collection):
         name = getattr(plugins, "__name__", repr(plugins))
@@ -164,7 +163,6 @@ def plugin_classes(plugins: object) -> Sequence[type[Plugin[Any]]]:
             name = each if isinstance(each, str) and each.isidentifier() else "MyPlugin"
             hint = f"Cluster.open(..., plugins=[{each!r}])" if is_option else f"the class itself: [{name}]"
             raise InputError("plugins", got=f"{each!r:.60}", wanted="classes of plugins", hint=hint)
-        check_methods(each)
     return list(plugins)
 
 

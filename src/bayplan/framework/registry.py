@@ -11,7 +11,7 @@ from bayplan.base.errors import PluginError
 from bayplan.base.near_names import near_name
 from bayplan.framework.configuration.extension_points import in_tree_extension_points
 from bayplan.framework.per_node_plugin import PerNodePlugin
-from bayplan.framework.plugin import REPLACED, Handle, Plugin, Reads
+from bayplan.framework.plugin import EXTENSION_POINTS, REPLACED, Handle, Plugin, Reads
 from bayplan.framework.rule import Rule
 
 _PER_NODE_METHODS = ("filter_node", "score_node")
@@ -44,6 +44,7 @@ class Registry:
             if name in merged:
                 raise PluginError(f"a plugin named {name} already exists", hint="another `name` in the class")
             _check_names(name, plugin)
+            _check_methods(name, plugin)
             if not plugin.extension_points():
                 raise _without_extension_point(name, plugin)
             _check_constructor(name, plugin)
@@ -112,6 +113,27 @@ def _check_constructor(name: str, plugin: type[Plugin[Any]]) -> None:
         parameters = ", ".join(("self", *map(str, signature.parameters.values())))
         wanted = "__init__(self, arguments, handle)"
         raise PluginError(f"plugin {name}", wanted=wanted, got=f"__init__({parameters})") from None
+
+
+def _check_methods(name: str, plugin: type[Plugin[Any]]) -> None:
+    """Raise PluginError if a class has a method with the name and parameters of an extension point without its base class."""
+    import inspect  # Takes 10 ms, and only custom plugins need it.
+
+    for point, base in EXTENSION_POINTS.items():
+        method, called = inspect.getattr_static(plugin, point, None), getattr(base, point, None)
+        if issubclass(plugin, base) or called is None or not inspect.isfunction(method):
+            continue
+        try:
+            inspect.signature(method).bind(*inspect.signature(called).parameters)
+        except TypeError:
+            continue  # Another method that happens to have this name.
+        # Python refuses a class before a subclass of it, so Plugin is left out.
+        bases = ", ".join(
+            each.__name__ for each in (*plugin.__bases__, base) if each is base or not issubclass(base, each)
+        )
+        wanted = f"the base class {base.__name__}, without which the scheduler never calls {point}()"
+        got, hint = f"a subclass of {plugin.__bases__[0].__name__}", f"class {plugin.__name__}({bases}): ..."
+        raise PluginError(f"plugin {name}", wanted=wanted, got=got, hint=hint)
 
 
 def _check_reads(name: str, plugin: type[Plugin[Any]]) -> None:

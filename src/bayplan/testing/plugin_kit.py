@@ -6,7 +6,6 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bayplan.app.custom_plugins import check_methods
 from bayplan.base.errors import BayplanError, InputError, PluginError
 from bayplan.base.random_streams import RandomStreams
 from bayplan.framework.events import ClusterEvent
@@ -90,7 +89,6 @@ def check_declarations(plugin: type[Plugin[Any]]) -> None:
     try:
         if not is_in_tree(plugin):
             in_tree_registry().with_plugins(plugin)
-            check_methods(plugin)
     except PluginError as problem:
         raise PluginFault(str(problem)) from None
     points = plugin.extension_points()
