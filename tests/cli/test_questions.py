@@ -224,7 +224,7 @@ def test_json_output_has_rows_and_assumptions(run: Run, words: list[str], names:
         ),
         pytest.param(
             ["nodes", "add", "DUMP", "--shape", "cpu=1,memory=1Gi,most=1.5"],
-            "shape: expected a whole number of at least 0, got 'most=1.5'",
+            "most: expected a whole number, got '1.5'; try most=2",
             id="a fraction of a node",
         ),
         pytest.param(

@@ -168,6 +168,7 @@ def test_a_changed_configuration_moves_placed_pods_only_on_request(configured: d
         pytest.param({}, "none", id="nothing to try"),
         pytest.param({"changes": ["explode=n1"]}, "'explode=n1'", id="an unknown change"),
         pytest.param({"changes": ["add-nodes=9999:cpu=1"]}, "9999", id="too many nodes"),
+        pytest.param({"changes": [f"scale=web:{'9' * 5000}"]}, "9" * 5000, id="too many digits"),
         pytest.param({"changes": ["apply=/etc/passwd"]}, "apply=/etc/passwd", id="a file of the server"),
         pytest.param({"changes": ["cordon=n1"] * 51}, "51", id="too many changes"),
         pytest.param({"changes": ["weight=Nothing:3"]}, "'Nothing'", id="an unknown plugin"),

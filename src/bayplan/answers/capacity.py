@@ -23,6 +23,7 @@ from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.trial import Trial
 from bayplan.base.counted_nouns import format_count, is_or_are
 from bayplan.base.errors import InputError
+from bayplan.base.go_arithmetic import whole_number
 from bayplan.cluster.namespace_policies import PodForbidden
 from bayplan.engine.cycle import first_failures
 from bayplan.engine.filtered_rows import PASSES
@@ -64,7 +65,9 @@ def parse_mix(text: str) -> list[Share]:
     counts = dict[str, int]()
     for part in text.split(","):
         name, equals, number = part.strip().partition("=")
-        if not name or (equals and (not number.isascii() or not number.isdecimal() or not 1 <= int(number) <= 1000)):
+        if not name or (
+            equals and (not number.isascii() or not number.isdecimal() or not 1 <= whole_number(number) <= 1000)
+        ):
             raise InputError(
                 "workloads", got=repr(part), wanted="WORKLOAD or WORKLOAD=N, N from 1 to 1000", hint="web=3,db=1"
             )

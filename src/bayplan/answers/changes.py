@@ -26,6 +26,7 @@ from bayplan.answers.node_shapes import parse_shape
 from bayplan.answers.workloads import KINDS
 from bayplan.base.counted_nouns import format_count, is_or_are
 from bayplan.base.errors import InputError
+from bayplan.base.go_arithmetic import whole_number
 from bayplan.base.near_names import near_name
 from bayplan.base.plain_data import Document, part
 from bayplan.cluster.admission import PodAdmission
@@ -406,7 +407,7 @@ def _manifest_spec(spec: PodSpec) -> PodSpec:
 
 
 def _count(what: str, text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or int(text) > MAX_ADDED:
+    if not text.isascii() or not text.isdecimal() or whole_number(text) > MAX_ADDED:
         raise InputError(what, got=repr(text), wanted=f"an integer from 0 to {MAX_ADDED:,}")
     return int(text)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from bayplan.base.errors import InputError
+from bayplan.base.go_arithmetic import whole_number
 from bayplan.base.near_names import near_name
 from bayplan.framework.configuration.loading import SchedulerConfiguration
 from bayplan.framework.configuration.profiles import PluginWeight, ProfileConfiguration
@@ -31,7 +32,7 @@ def changed_configuration(configuration: SchedulerConfiguration, text: str) -> S
     profiles = configuration.profiles
     if kind == WEIGHT:
         name, colon, number = rest.rpartition(":")
-        if not colon or not number.isdecimal() or not 1 <= int(number) <= 2**31 - 1:
+        if not colon or not number.isdecimal() or not 1 <= whole_number(number) <= 2**31 - 1:
             raise InputError(
                 WEIGHT, got=repr(rest), wanted="PLUGIN:WEIGHT with a weight above 0", hint="disable=PLUGIN for weight 0"
             )

@@ -300,7 +300,7 @@ def _written_shape(text: str, state: ClusterState | None) -> _WrittenShape:
         elif key == "price":
             written.price = parse_number(key, value)
         elif key == "most":
-            written.most = _count(value)
+            written.most = _most(value)
         elif key == "zone":
             written.labels[ZONE] = value
         elif key.startswith("label."):
@@ -313,11 +313,12 @@ def _written_shape(text: str, state: ClusterState | None) -> _WrittenShape:
     return written
 
 
-def _count(text: str) -> int:
+def _most(text: str) -> int:
     """Return the value of ``most``."""
-    if not text.isascii() or not text.isdecimal():
-        raise InputError("shape", got=f"'most={text}'", wanted="a whole number of at least 0", hint="most=3")
-    return int(text)
+    number = parse_number("most", text)
+    if not number.is_integer():
+        raise InputError("most", got=repr(text), wanted="a whole number", hint=f"most={number:.0f}")
+    return int(number)
 
 
 def place_labels(zone: str, nodes: Iterable[Node]) -> dict[str, str]:

@@ -17,6 +17,7 @@ import msgspec
 
 from bayplan.analysis.units import format_choice
 from bayplan.base.errors import BayplanError, PluginError, PluginFailure
+from bayplan.base.go_arithmetic import whole_number
 from bayplan.base.near_names import near_name
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.registry import Registry
@@ -99,7 +100,7 @@ def _split_weight(option: str) -> tuple[str, int]:
     target, equals, text = option.rpartition("=")
     if not equals:
         return option, 1
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_WEIGHT):
+    if not (text.isascii() and text.isdigit() and 1 <= whole_number(text) <= MAX_WEIGHT):
         raise PluginError(
             f"--plugin {option}",
             got=f"weight {text!r}",

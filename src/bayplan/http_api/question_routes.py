@@ -24,6 +24,7 @@ from bayplan.answers.what_if import Reschedule
 from bayplan.answers.what_if import what_if as find_differences
 from bayplan.base.counted_nouns import format_count
 from bayplan.base.errors import InputError
+from bayplan.base.go_arithmetic import whole_number
 from bayplan.base.go_text.times import format_instant
 from bayplan.framework.configuration.loading import SchedulerConfiguration
 from bayplan.http_api.answers import json_answer
@@ -228,7 +229,7 @@ async def what_if(state: ServerState, request: Request, query: Query) -> Respons
 def _bounded(change: Change) -> Change:
     """Return the change. Refuse it if it adds too many nodes or replicas, or is ``apply``."""
     number = {"add-nodes": change.target, "scale": change.value}.get(change.kind, "")
-    if number.isdecimal() and int(number) > MAX_ADDED:
+    if number.isdecimal() and whole_number(number) > MAX_ADDED:
         raise RequestError(422, change.kind, got=number, wanted=f"at most {MAX_ADDED:,}")
     if change.kind == "apply":
         raise RequestError(422, "changes", got=str(change), wanted="objects in the body", hint='"objects": [...]')
