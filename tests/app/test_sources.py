@@ -374,10 +374,14 @@ def test_a_server_other_than_bayplan_is_refused() -> None:
         open_source(SourceOptions(paths=[url]))
 
 
-def test_the_url_of_the_page_suggests_that_of_the_server() -> None:
+@pytest.mark.parametrize(
+    ("user", "path", "is_page"),
+    [("", "/ui", True), ("", "/ui/pods/default/web", True), ("", "/uist", False), ("ui@", "", False)],
+)
+def test_the_url_of_the_page_suggests_that_of_the_server(user: str, path: str, is_page: bool) -> None:
     with FakeApi({}).running() as url, pytest.raises(InputError) as caught:
-        open_source(SourceOptions(paths=[f"{url}/ui/pods/default/web"]))
-    assert caught.value.hint == url
+        open_source(SourceOptions(paths=[f"http://{user}{url.removeprefix('http://')}{path}"]))
+    assert caught.value.hint == (url if is_page else "--context NAME for a cluster")
 
 
 def test_the_documented_role_grants_exactly_the_used_permissions() -> None:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -315,6 +316,7 @@ class ApiReader:
             pass
         got = response.message if not response.ok else "another server"
         # Browsers show the URL of the page, which is that of the server with /ui and the path of a view.
-        server, is_page, _ = self.name.partition("/ui")
-        hint = server if is_page else "--context NAME for a cluster"
+        url = urlsplit(self.name)
+        is_page = url.path == "/ui" or url.path.startswith("/ui/")
+        hint = f"{url.scheme}://{url.netloc}" if is_page else "--context NAME for a cluster"
         raise InputError(self.name, got=got, wanted="a Bayplan server", hint=hint)
