@@ -145,10 +145,10 @@ def make_api_server(
 
 
 def _load(server: ApiServer, paths: Sequence[str]) -> Loaded:
-    """Load files; note the invalid labels of objects with uids, which are stored as they are."""
+    """Load files, and report the invalid labels of objects with a uid, which are stored unchanged."""
     invalid: dict[str, list[str]] = {}
 
-    def noting() -> Iterator[PlainObject]:
+    def checked() -> Iterator[PlainObject]:
         for each in read_objects(paths, stdin=sys.stdin.buffer):
             metadata, causes = part(each.value, "metadata"), list[Cause]()
             labels(metadata.get("labels"), "metadata.labels", causes)
@@ -157,7 +157,7 @@ def _load(server: ApiServer, paths: Sequence[str]) -> Loaded:
                 invalid[name] = [f"{cause.field}: {cause.message}, but loaded" for cause in causes]
             yield each
 
-    loaded = load_documents(server.backend, noting())
+    loaded = load_documents(server.backend, checked())
     for name, problems in invalid.items():
         loaded.unknown[name] = [*loaded.unknown.get(name, ()), *problems]
     return loaded
