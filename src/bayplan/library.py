@@ -359,7 +359,7 @@ class Cluster:
         return capacity(self.questions(), mixed, preempts=preempts, limit=limit, seeds=checked_seeds(seeds))
 
     def what_if(
-        self, *changes: str, configuration: Sequence[str] = (), reschedule: str | Sequence[str] = "new"
+        self, *changes: str, configuration: Sequence[str] = (), reschedule: str | Iterable[str] = "new"
     ) -> WhatIfAnswer:
         """Return the effect of changes, e.g. ``cluster.what_if("lose-zone=a", "scale=web:5")``. The cluster does not change.
 

@@ -264,6 +264,7 @@ def test_copies_of_several_options_are_added_up(run: Run) -> None:
         for copies in (("--copies", "web=90", "--copies", "web=3"), ("--copies", "web=93"), ("--copies", "web=3"))
     ]
     assert answers[0] == answers[1] != answers[2]
+    assert run("nodes", "add", "DUMP", "--copies", "") == run("nodes", "add", "DUMP")
 
 
 def test_prices_apply_to_given_shapes(run: Run) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -251,6 +251,11 @@ def two_nodes() -> Cluster:
 def test_a_mistake_is_refused_with_a_suggestion(call: Callable[[Any], object], want: str) -> None:
     with pytest.raises(InputError, match=want):
         call(two_nodes())
+
+
+@pytest.mark.parametrize("these", [{"web"}, {"web": 1}.keys(), ("web" for _ in range(1)), ["web"]])
+def test_the_workloads_to_reschedule_are_any_iterable(these: Iterable[str]) -> None:
+    assert two_nodes().what_if("cordon=*", reschedule=these).counts["waits"] == 1
 
 
 def test_changes_of_the_scheduler_and_files_are_changes_like_others(tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ def split_changes(changes: Sequence[str], configuration: Sequence[str]) -> tuple
     return of_cluster, of_scheduler
 
 
-def rescheduled(reschedule: str | Sequence[str]) -> tuple[Reschedule, Sequence[str]]:
+def rescheduled(reschedule: str | Iterable[str]) -> tuple[Reschedule, Sequence[str]]:
     """Return which pods to reschedule, and the names of pods and workloads if only these.
 
     Raises:
@@ -209,7 +209,8 @@ def rescheduled(reschedule: str | Sequence[str]) -> tuple[Reschedule, Sequence[s
     """
     wanted = "'new', 'all' or a list of workloads"
     if not isinstance(reschedule, str):
-        return Reschedule.THESE, tuple(converted(reschedule, Sequence[str], where="reschedule", name="reschedule"))
+        these = tuple(reschedule) if isinstance(reschedule, Iterable) else reschedule
+        return Reschedule.THESE, tuple(converted(these, Sequence[str], where="reschedule", name="reschedule"))
     if reschedule not in (Reschedule.NEW, Reschedule.ALL):
         hint = f"[{reschedule!r}]"
         raise InputError("reschedule", got=repr(reschedule), wanted=wanted, hint=hint)

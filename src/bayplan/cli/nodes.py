@@ -117,7 +117,8 @@ def nodes(
 
     Example: bayplan nodes remove --context prod --node label:pool=spot
     """
-    _refuse(action, Action.ADD, shape=shape, shapes=shapes, copies=copies, preempt=preempt)
+    mix = ",".join(filter(None, copies or ()))
+    _refuse(action, Action.ADD, shape=shape, shapes=shapes, copies=mix, preempt=preempt)
     _refuse(action, Action.REMOVE, node=node, most=most, force=force)
     _refuse(action, Action.REMOVE, delete_emptydir_data=delete_emptydir_data, disable_eviction=disable_eviction)
     options = source_options(sources, live, scheduler)
@@ -126,7 +127,7 @@ def nodes(
     with opened(options) as (source, cluster):
         if action is Action.ADD:
             given = _shapes(shape or [], shapes or [], cluster, prices)
-            wanted = {share.workload: share.count for share in parse_mix(",".join(copies))} if copies else {}
+            wanted = {share.workload: share.count for share in parse_mix(mix)} if mix else {}
             added = nodes_to_add(cluster, given, copies=wanted, preempts=preempt, packing=packing)
             print_answer(added, source, lambda: addition_text(added, everything=everything), as_json=as_json)
             failed = added.still_waiting > 0
