@@ -356,3 +356,12 @@ def after_apply(last: Document, live: Document, new: Document) -> Document:
     old = default_object(decode(live))
     old = replace(old, metadata=replace(old.metadata, annotations={LAST_APPLIED: json.dumps(last)}))
     return part(encode(apply_to(old, default_object(decode(new)), part(new, "spec"))), "spec")
+
+
+def test_a_selector_that_is_replaced_as_a_whole_loses_its_removed_labels() -> None:
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web"}}
+    live = {"spec": {"selector": {"matchLabels": {"app": "web", "tier": "x"}}}}
+    old = make_object({**budget, "metadata": {"name": "web", "annotations": {LAST_APPLIED: json.dumps(live)}}, **live})
+    spec: Document = {"selector": {"matchLabels": {"app": "web"}}}
+    new = apply_to(old, make_object({**budget, "spec": spec}), spec)
+    assert part(encode(new), "spec")["selector"] == spec["selector"]

@@ -41,7 +41,11 @@ SERVER = "https://api.example.com:6443"
         pytest.param(
             "https://10.1.2.3", None, {"HTTPS_PROXY": PROXY, "NO_PROXY": "10.1.2.3:443"}, None, id="an address's port"
         ),
-        pytest.param("https://10.1.2.3", None, {"HTTPS_PROXY": PROXY, "NO_PROXY": "a/b,.3"}, PROXY, id="no network"),
+        pytest.param("https://10.1.2.3", None, {"HTTPS_PROXY": PROXY, "NO_PROXY": "a/b"}, PROXY, id="no network"),
+        pytest.param(
+            "https://10.1.2.3", None, {"HTTPS_PROXY": PROXY, "NO_PROXY": "10.0.0.0/255.0.0.0"}, PROXY, id="a mask"
+        ),
+        pytest.param("https://10.1.2.3", None, {"HTTPS_PROXY": PROXY, "NO_PROXY": ".2.3"}, None, id="an address's end"),
         pytest.param("https://[fd00::1]:6443", None, {"HTTPS_PROXY": PROXY, "NO_PROXY": "fd00::1"}, None, id="IPv6"),
         pytest.param(
             "https://[fd00::1]:6443",

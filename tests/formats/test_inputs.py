@@ -79,6 +79,9 @@ def test_the_warning_about_many_tables_names_their_folder_and_a_pattern_that_rea
     assert warning.where == str(below)
     assert warning.what.endswith("tasks-1.csv and others")
     assert warning.hint == f"{folder} '{below}/*.csv'"
+    (below / "notes.csv").write_text("a,b\n")
+    (warning,) = (each for each in load_inputs([str(folder)]).manifest.warnings if each.kind == "unread tables")
+    assert warning.hint == f"{folder} '{below}/*.csv', after moving {below}/notes.csv"
 
 
 @pytest.mark.parametrize(

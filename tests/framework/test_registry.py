@@ -119,6 +119,12 @@ class Permits(Scores):
         return None
 
 
+class PermitsStatically(Scores):
+    @staticmethod
+    def permit(state: object, pod: Pod, node_name: str) -> None:
+        return None
+
+
 @pytest.mark.parametrize(
     ("plugin", "want"),
     [
@@ -127,6 +133,9 @@ class Permits(Scores):
             r"plugin Permits: expected the base class PermitPlugin, without which the scheduler never calls permit\(\), "
             r"got a subclass of Scores; try class Permits\(Scores, PermitPlugin\): \.\.\.",
             id="a method of an extension point without its base class",
+        ),
+        pytest.param(
+            PermitsStatically, "plugin PermitsStatically: expected the base class PermitPlugin", id="a static method"
         ),
         pytest.param(
             Idle, "plugin Idle implements no extension point: expected a subclass", id="a plugin of no extension point"

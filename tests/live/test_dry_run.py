@@ -200,6 +200,16 @@ def test_an_update_of_a_preempting_pod_leaves_earlier_decisions() -> None:
     assert fixture.turn()[1:] == [("low", "a", True), ("high", "", True)]
 
 
+def test_a_bound_pod_with_an_open_refusal_takes_its_room_once() -> None:
+    fixture = DryRunFixture(("a",), cpu="2")
+    pod = fixture.nominate(fixture.create("p", priority=9), "a")
+    pod = fixture.refuse(pod, NO_ROOM, nominated="a")
+    fixture.bind(pod, "a")
+    fixture.turn()
+    fixture.refuse(fixture.create("q"), NO_ROOM)
+    assert ("q", "", True) not in fixture.turn()
+
+
 def test_a_pod_that_was_nominated_before_the_start_takes_room() -> None:
     fixture = DryRunFixture(("a",), cpu="1")
     fixture.nominate(fixture.create("high", priority=9), "a")

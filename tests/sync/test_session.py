@@ -364,6 +364,7 @@ def test_a_sync_waits_until_its_state_can_be_read_and_saved(caplog: pytest.LogCa
     assert errors == {"GET": 0, "PUT": 0}
     assert [each.getMessage() for each in caplog.records] == [
         "the state of the sync could not be saved: the webhook failed; retrying",
+        "the state of the sync is saved again",
     ]
 
 

@@ -153,13 +153,13 @@ def test_a_sync_continues_although_its_state_cannot_be_saved(
         saving.refused.clear()
         await asyncio.sleep(100)
 
-    with caplog.at_level(logging.INFO, "bayplan.sync"):
+    with caplog.at_level(logging.WARNING, "bayplan.sync"):
         saving.run(steps)
     assert sorted((each.levelname, each.getMessage()) for each in caplog.records) == [
-        ("INFO", "the state of the sync is saved again"),
-        ("INFO", "the status of the sync is saved again"),
         ("WARNING", f"the state of the sync could not be saved: {error.message}; retrying"),
+        ("WARNING", "the state of the sync is saved again"),
         ("WARNING", f"the status of the sync could not be saved: {error.message}; retrying"),
+        ("WARNING", "the status of the sync is saved again"),
     ]
 
 

@@ -92,7 +92,7 @@ def _patch(type_name: str, new: Document, last: Document, old: Document, *, reta
     for name, value in new.items():
         field, before = fields.get(name, FieldFacts("any")), old.get(name)
         patch[name] = value
-        if isinstance(value, dict) and isinstance(before, dict):
+        if isinstance(value, dict) and isinstance(before, dict) and field.strategy != "replace":
             inner = "" if field.containers else field.type
             patch[name] = _patch(inner, value, part(last, name), before, retains="retainKeys" in field.strategy)
         elif isinstance(value, list) and isinstance(before, list) and "merge" in field.strategy:

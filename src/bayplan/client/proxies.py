@@ -75,18 +75,25 @@ def _is_direct(host: str, port: int, exceptions: str) -> bool:
 def _matches(exception: str, host: str, address: _Address | None, port: int) -> bool:
     if exception == "*":
         return True
-    if address is not None and "/" in exception:
-        try:
-            return address in ipaddress.ip_network(exception, strict=False)
-        except ValueError:
-            return False
+    if (network := _network(exception)) is not None:
+        return address is not None and address in network
     name, wanted_port = _split_port(exception)
     if not name or wanted_port not in ("", str(port)):
         return False
-    if address is not None:
-        return _address(name) == address
+    if (own := _address(name)) is not None:
+        return own == address
     name = name[1:] if name.startswith("*.") else name
     return host.endswith(name) if name.startswith(".") else host == name or host.endswith(f".{name}")
+
+
+def _network(exception: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    """Return the network that an exception names; as in Go, only with the length of its prefix."""
+    if not exception.rpartition("/")[2].isdecimal() or "/" not in exception:
+        return None
+    try:
+        return ipaddress.ip_network(exception, strict=False)
+    except ValueError:
+        return None
 
 
 def _split_port(exception: str) -> tuple[str, str]:

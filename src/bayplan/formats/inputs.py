@@ -169,19 +169,24 @@ def _warn_of_tables(manifest: Manifest, paths: Sequence[str], *, strict: bool) -
         InputError: there are such tables, and the load is strict.
     """
     tables: list[InputFile] = []
-    mixed: set[str] = set()
+    others: dict[str, str] = {}
     for file in table_files(paths):
         if _is_table(file):
             tables.append(file)
         else:
-            mixed.add(table_pattern(file))
+            others.setdefault(table_pattern(file), file.name)
     if not tables:
         return
     # A pattern must match tables only, so tables next to other files with their suffix are named one by one.
-    named = (file.name if (pattern := table_pattern(file)) in mixed else pattern for file in tables)
+    patterns = dict.fromkeys(table_pattern(file) for file in tables)
+    named = dict.fromkeys(file.name if (pattern := table_pattern(file)) in others else pattern for file in tables)
+    moved = ""
+    if len(named) > _SHOWN_TABLES:
+        moved = ", after moving " + ", ".join(others[pattern] for pattern in patterns if pattern in others)
+        named = patterns
     shown = [file.name for file in tables[:_SHOWN_TABLES]]
     what = f"{', '.join(shown)}{' and others' * (len(tables) > _SHOWN_TABLES)}"
-    problem, hint = "in folders, only manifests are read", " ".join(dict.fromkeys([*paths, *named]))
+    problem, hint = "in folders, only manifests are read", " ".join(dict.fromkeys([*paths, *named])) + moved
     if strict:
         raise InputError(f"{what}: {problem}; refused because of --strict", hint=hint)
     kind = WarningKind.UNREAD_TABLES

@@ -120,11 +120,14 @@ def _check_methods(name: str, plugin: type[Plugin[Any]]) -> None:
     import inspect  # Takes 10 ms, and only custom plugins need it.
 
     for point, base in EXTENSION_POINTS.items():
-        method, called = inspect.getattr_static(plugin, point, None), getattr(base, point, None)
-        if issubclass(plugin, base) or called is None or not inspect.isfunction(method):
+        method, called = getattr(plugin, point, None), getattr(base, point, None)
+        if issubclass(plugin, base) or called is None or not callable(method) or isinstance(method, type):
             continue
+        parameters = [*inspect.signature(called).parameters]
+        if isinstance(inspect.getattr_static(plugin, point), staticmethod | classmethod):
+            del parameters[0]
         try:
-            inspect.signature(method).bind(*inspect.signature(called).parameters)
+            inspect.signature(method).bind(*parameters)
         except TypeError:
             continue  # Another method that happens to have this name.
         # Python refuses a class before a subclass of it, so Plugin is left out.

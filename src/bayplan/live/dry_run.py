@@ -363,7 +363,9 @@ class DryRun:
         """Compare a verdict, and apply the cluster's decision to Bayplan's scheduler."""
         node, answer = verdict.pod.spec.node_name, self._answer(verdict.asked, now_ns)
         shared = _is_shared(verdict, answer)
-        if node or verdict.nominates:
+        if node:
+            self._nominate(verdict.pod.key, None)
+        elif verdict.nominates:
             self._update_nomination(verdict.pod.key)
         if node:
             self._scheduler.handle(None, verdict.pod, now_ns)

@@ -131,7 +131,7 @@ class _SavePause(Struct):
                 "the %s of the sync could not be saved: %s%s", self.what, problem, "" if is_last else "; retrying"
             )
         elif self.problem and not problem:
-            _log.info("the %s of the sync is saved again", self.what)
+            _log.warning("the %s of the sync is saved again", self.what)
         self.problem, self.since = problem, now
         self.seconds = min(2 * self.seconds or FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS) if refusal is not None else 0.0
 
