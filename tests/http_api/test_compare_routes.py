@@ -159,7 +159,8 @@ def test_an_invalid_matrix_from_another_server_is_refused(spoil: Callable[[Any],
     ("told", "want"),
     [
         pytest.param(b"<html>", "DecodeError", id="no JSON"),
-        pytest.param(b'{"pods": ["\xff"], "nodes": []}', "UnicodeDecodeError", id="no text"),
+        # msgspec 0.23 and later raise their own error.
+        pytest.param(b'{"pods": ["\xff"], "nodes": []}', ("UnicodeDecodeError", "DecodeError"), id="no text"),
         # Python 3.14 and later recurse more deeply.
         pytest.param(
             b'{"more": %b%b}' % (b"[" * 100_000, b"]" * 100_000), ("RecursionError", "ValidationError"), id="too deep"
