@@ -151,8 +151,9 @@ def _load(server: ApiServer, paths: Sequence[str]) -> Loaded:
     def checked() -> Iterator[PlainObject]:
         for each in read_objects(paths, stdin=sys.stdin.buffer):
             metadata, causes = part(each.value, "metadata"), list[Cause]()
-            labels(metadata.get("labels"), "metadata.labels", causes)
-            if causes and metadata.get("uid"):
+            if metadata.get("uid"):  # Loading checks the labels of all others.
+                labels(metadata.get("labels"), "metadata.labels", causes)
+            if causes:
                 name = f"{each.where} {each.value.get('kind')}/{metadata.get('name')}"
                 invalid[name] = [f"{cause.field}: {cause.message}, but loaded" for cause in causes]
             yield each

@@ -365,11 +365,10 @@ class DryRun:
         shared = _is_shared(verdict, answer)
         if node:
             self._nominate(verdict.pod.key, None)
-        elif verdict.nominates:
-            self._update_nomination(verdict.pod.key)
-        if node:
             self._scheduler.handle(None, verdict.pod, now_ns)
             self._answers.clear()
+        elif verdict.nominates:
+            self._update_nomination(verdict.pod.key)
         compared = Verdict(
             pod=verdict.pod.key,
             at=verdict.heard_ns,
