@@ -1,4 +1,4 @@
-"""How long a pod waits for its volumes and devices follows from the configuration."""
+"""The time limits of a pod's wait for volumes and devices are configurable."""
 
 from __future__ import annotations
 

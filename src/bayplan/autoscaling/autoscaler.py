@@ -81,7 +81,7 @@ class ClusterAutoscaler:
         return max(start_ns + steps * interval_ns, self._next_scan_ns)
 
     def endless_reason(self, given_ns: int) -> str:
-        """Return "": without outside changes, scaling always comes to rest."""
+        """Return "": without outside changes, scaling always ends."""
         return ""
 
     # --- a scan -------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ PREEMPTED = "preempted by DefaultPreemption"
 
 
 class BindLimits(Struct, frozen=True, gc=False):
-    """How long a pod waits for its volumes and devices; the defaults are kube-scheduler's.
+    """Time limits of a pod's wait for volumes and devices; the defaults are kube-scheduler's.
 
     Attributes:
         volume_seconds: `bindTimeoutSeconds` of VolumeBinding.

@@ -24,7 +24,7 @@ class Agent(Protocol):
         ...
 
     def endless_reason(self, given_ns: int) -> str:
-        """Return why the agent would never come to rest; "" if it may.
+        """Return why the agent would act forever; "" if it may stop.
 
         Args:
             given_ns: the time of the last operation that no agent has added.
@@ -51,7 +51,7 @@ class Agents:
         return instant_ns
 
     def endless_reason(self, given_ns: int) -> str:
-        """Return why one of the agents would never come to rest; "" if all may. See `Agent.endless_reason`."""
+        """Return why one of the agents would act forever; "" if all may stop. See `Agent.endless_reason`."""
         return next((why for agent in self._agents if (why := agent.endless_reason(given_ns))), "")
 
     def act(self, now_ns: int, changes: int) -> list[tuple[int, Operation]]:
