@@ -18,8 +18,7 @@ from pathlib import Path
 import numpy as np
 from msgspec.structs import replace
 
-from bayplan.app.mode import Mode
-from bayplan.app.scheduler_setup import SchedulerSetup
+from bayplan.app.scheduler_setup import SchedulerOptions, SchedulerSetup
 from bayplan.app.simulation import SimulationOptions, prepare_simulation
 from bayplan.base.durations import HOUR_NS
 from bayplan.base.random_streams import RandomStreams
@@ -125,11 +124,10 @@ def waits(trace: Trace, policy: type[GpuPolicy], peak_milli: int, seed: int) -> 
         arguments = {"typicalPods": typical_pods_argument(typical_pods([each.pod for each in trace.pods]))}
     loaded = configuration(policy, arguments)
     setup = SchedulerSetup(
-        mode=Mode.CURRENT,
+        options=SchedulerOptions(),
         configuration=loaded,
         registry=registry(),
         feature_gates=FeatureGates(),
-        custom_plugins=(),
         connections=ExtenderConnections(loaded.extenders),
     )
     nodes = some_nodes(trace.nodes, peak_milli / LOAD, seed)

@@ -19,7 +19,7 @@ from bayplan.answers.instant_host import InstantHost
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.trial import Trial
 from bayplan.answers.what_if import Answer, Reschedule, what_if
-from bayplan.app.scheduler_setup import read_setup
+from bayplan.app.scheduler_setup import SchedulerOptions, read_setup
 from bayplan.engine.records import RecordLevel
 from bayplan.library import Cluster
 from bayplan.objects.meta import KubernetesObject
@@ -137,7 +137,12 @@ def rejection(end: Sequence[KubernetesObject], pod: Pod) -> str:
 
 def check_configurations(case: BusyCluster, text: str, proof: Proof) -> None:
     """Compare two configurations with two independent runs, and then the two resulting clusters."""
-    answer = what_if(case.asked(), scheduler=read_setup(text=text), scheduler_label="other", reschedule=Reschedule.ALL)
+    answer = what_if(
+        case.asked(),
+        scheduler=read_setup(SchedulerOptions(text=text)),
+        scheduler_label="other",
+        reschedule=Reschedule.ALL,
+    )
     before, after = (run(case, configuration) for configuration in ("", text))
     a, b = ({pod.key: pod.spec.node_name for pod in pods} for pods in (before, after))
     want = {key: (a.get(key), b.get(key)) for key in a.keys() | b.keys() if a.get(key) != b.get(key)}
@@ -161,7 +166,7 @@ def _check_rows(title: str, answer: Answer, want: dict[str, tuple[str | None, st
 
 def run(case: BusyCluster, text: str) -> list[Pod]:
     """Return the pods after all of them were scheduled in a new cluster, and evicted pods again, in the order of their eviction."""
-    scheduler = read_setup(text=text).make(record_level=RecordLevel.OFF)
+    scheduler = read_setup(SchedulerOptions(text=text)).make(record_level=RecordLevel.OFF)
     host, pods = InstantHost(scheduler), [item for item in case.objects if isinstance(item, Pod)]
     fixed = [pod for pod in pods if not is_recreated_elsewhere(pod)]
     host.add_all([*(item for item in case.objects if not isinstance(item, Pod)), *fixed])

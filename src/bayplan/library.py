@@ -51,10 +51,9 @@ from bayplan.app.library_arguments import (
     split_changes,
     typed_object,
 )
-from bayplan.app.mode import Mode
 from bayplan.app.option_values import converted
 from bayplan.app.question_clusters import changed_setup
-from bayplan.app.scheduler_setup import SchedulerSetup, SetupOrigin
+from bayplan.app.scheduler_setup import SchedulerOptions, SchedulerSetup
 from bayplan.app.sources.cluster_source import ClusterSource, SourceOptions
 from bayplan.app.sources.opening import open_source
 from bayplan.base.counted_nouns import format_count
@@ -64,9 +63,8 @@ from bayplan.cluster.owned_pods import is_finished
 from bayplan.engine.records import Decision, RecordLevel, Records
 from bayplan.engine.scheduler import Scheduler
 from bayplan.extender.connections import ExtenderConnections
-from bayplan.extender.tls_check import check_extender_tls
 from bayplan.formats.inputs import load_inputs
-from bayplan.framework.configuration.loading import SchedulerConfiguration, default_configuration, load_configuration
+from bayplan.framework.configuration.loading import default_configuration, load_configuration
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.registry import Registry
@@ -469,29 +467,26 @@ def _setup_of(
 ) -> SchedulerSetup:
     """Return the scheduler setup for the arguments of a cluster."""
     reject_configuration_path(configuration)
+    custom_plugins = [CustomPlugin(plugin, 1, "") for plugin in plugins]
+    if classic is not None:
+        # A second scheduler, which most programs need not import.
+        from bayplan.app.classic_setup import check_classic, library_setup
+
+        check_classic(classic)
+        return library_setup(classic, registry).enabling(custom_plugins, registry)
     points = registry.extension_points_for_configuration
-    loaded: SchedulerConfiguration
     text = "" if configuration is None else configuration
     if not isinstance(text, str):
         text = msgspec.json.encode(text).decode()
-    if classic is not None:
-        # A second scheduler, which most programs need not import.
-        from bayplan.app.classic_mode import check_classic, classic_scheduler_configuration, connect_extenders
-
-        check_classic(classic)
-        loaded = classic_scheduler_configuration(classic, check_tls=check_extender_tls)
-    elif configuration is None:
+    if configuration is None:
         loaded = default_configuration(gates, extension_points_of=points)
     else:
         loaded = load_configuration(configuration, feature_gates=gates, extension_points_of=points)
-    connections = ExtenderConnections(loaded.extenders) if classic is None else connect_extenders(loaded)
     setup = SchedulerSetup(
-        mode=Mode.CURRENT if classic is None else Mode.CLASSIC,
+        options=SchedulerOptions(feature_gates=gates.text, text=text),
         configuration=loaded,
         registry=registry,
         feature_gates=gates,
-        custom_plugins=(),
-        connections=connections,
-        origin=SetupOrigin(feature_gates=gates.text, text=text),
+        connections=ExtenderConnections(loaded.extenders),
     )
-    return setup.enabling([CustomPlugin(plugin, 1, "") for plugin in plugins], registry)
+    return setup.enabling(custom_plugins, registry)

@@ -11,7 +11,7 @@ from bayplan.answers.node_addition import nodes_to_add
 from bayplan.answers.node_removal import nodes_to_remove
 from bayplan.answers.node_shapes import NodeShape, parse_shape
 from bayplan.answers.question_cluster import QuestionCluster
-from bayplan.app.scheduler_setup import read_setup
+from bayplan.app.scheduler_setup import SchedulerOptions, read_setup
 from bayplan.base.errors import MissingExtra
 from bayplan.objects.node import Node
 from bayplan.testing.builders import PodBuilder, make_node, make_pod
@@ -76,7 +76,7 @@ def test_resources_that_the_scheduler_ignores_do_not_count(packing: bool) -> Non
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
         "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: [example.com/x]}}]}]\n"
     )
-    setup = read_setup(text=text, where="config.yaml")
+    setup = read_setup(SchedulerOptions(text=text, where="config.yaml"))
     small = make_node("n").capacity(cpu="4", memory="8Gi", pods="20", **{"example.com/x": "1"}).obj()
     other = make_node("m").capacity(cpu="4", memory="8Gi", pods="20", **{"example.com/x": "1"}).obj()
     pods = [make_pod(f"p{n}").req(cpu="1", **{"example.com/x": "1"}) for n in range(3)]

@@ -10,7 +10,6 @@ import pytest
 from msgspec.structs import replace
 
 from bayplan.app.annotation_reader import known_entries
-from bayplan.app.scheduler_settings import SchedulerOptions
 from bayplan.base.go_text.json import go_json
 from bayplan.engine.decision import Outcome, Record
 from bayplan.formats.result_annotations import (
@@ -24,7 +23,7 @@ from bayplan.formats.result_annotations import (
 )
 from tests.app.servers import FULL, Server, running
 
-OUTSIDE = replace(FULL, scheduler=SchedulerOptions(enabled=False))
+OUTSIDE = replace(FULL, schedules=False)
 MERGE = "application/merge-patch+json"
 PATH = "/api/v1/namespaces/default/pods/p"
 

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from bayplan.apiserver.bridge.bridge import BridgeOptions
 from bayplan.app.annotator import Annotator
-from bayplan.app.scheduler_settings import SchedulerOptions
+from bayplan.app.scheduler_setup import SchedulerOptions
 from bayplan.base.clock import Clock
 from bayplan.base.errors import InputError
 from bayplan.engine.records import RecordLevel

@@ -12,7 +12,7 @@ import pytest
 
 from bayplan.apiserver.http.server import ServerOptions
 from bayplan.app.api_service import make_api_server, make_service
-from bayplan.app.scheduler_settings import SchedulerOptions
+from bayplan.app.scheduler_setup import SchedulerOptions
 from bayplan.app.simulator_server import SimulatorOptions
 from bayplan.base.errors import InputError
 from bayplan.examples import example_path

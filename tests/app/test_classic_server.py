@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bayplan.app.classic_mode import CLASSIC_QUEUES
+from bayplan.app.classic_setup import CLASSIC_QUEUES
 from bayplan.app.mode import Mode
-from bayplan.app.scheduler_settings import SchedulerOptions
+from bayplan.app.scheduler_setup import SchedulerOptions
 from bayplan.app.simulation import SimulationOptions, simulate
 from bayplan.app.simulator_server import SimulatorOptions
 from bayplan.base.errors import BayplanError, ConfigurationError

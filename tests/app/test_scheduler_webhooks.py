@@ -14,7 +14,7 @@ import pytest
 
 from bayplan.apiserver.http.server import ServerOptions
 from bayplan.app.api_service import make_service
-from bayplan.app.scheduler_settings import SchedulerOptions
+from bayplan.app.scheduler_setup import SchedulerOptions
 from bayplan.app.simulator_server import SimulatorOptions
 from bayplan.base.plain_data import Document
 from tests.apiserver.admission.hook_server import HookServer, make_certificate

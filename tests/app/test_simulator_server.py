@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from bayplan.apiserver.bridge.bridge import BridgeOptions
-from bayplan.app.scheduler_settings import SchedulerOptions
+from bayplan.app.scheduler_setup import SchedulerOptions
 from bayplan.app.simulator_server import TICK_SECONDS, SimulatorOptions
 from bayplan.base.clock import Clock
 from bayplan.base.durations import SECOND_NS
@@ -115,7 +115,7 @@ def test_each_profile_schedules_its_pods_and_ignores_other_schedulers(tmp_path: 
 
 def test_pods_stay_pending_without_a_scheduler() -> None:
     async def scenario() -> None:
-        async with running(replace(FULL, scheduler=SchedulerOptions(enabled=False))) as server:
+        async with running(replace(FULL, schedules=False)) as server:
             await server.add_nodes("n1")
             await server.add_pod("p")
             await server.settle()
@@ -164,8 +164,8 @@ class TestConfiguration:
                 await server.simulator.configure(TWO_PROFILES)
                 await server.settle()
                 assert await server.node_of("waits")
-                assert server.simulator.settings.configuration_text == TWO_PROFILES
-                assert [profile.scheduler_name for profile in server.simulator.settings.configuration.profiles] == [
+                assert server.simulator.setup.configuration_text == TWO_PROFILES
+                assert [profile.scheduler_name for profile in server.simulator.setup.configuration.profiles] == [
                     "default-scheduler",
                     "packer",
                 ]
@@ -175,10 +175,10 @@ class TestConfiguration:
     def test_a_refused_configuration_changes_nothing(self) -> None:
         async def scenario() -> None:
             async with running() as server:
-                before = server.simulator.settings
+                before = server.simulator.setup
                 with pytest.raises(ConfigurationError, match="parallelism"):
                     await server.simulator.configure(TWO_PROFILES + "parallelism: -1\n")
-                assert server.simulator.settings is before
+                assert server.simulator.setup is before
                 assert server.simulator.engine.generation == 0
 
         play(scenario())
@@ -441,7 +441,7 @@ def test_a_failed_configuration_closes_old_connections(monkeypatch: pytest.Monke
     async def scenario() -> None:
         async with running() as server:
             simulator = server.simulator
-            before = simulator.settings.connections
+            before = simulator.setup.connections
             monkeypatch.setattr(ExtenderConnections, "close", lambda it: closed.append(it))
             monkeypatch.setattr(simulator.engine, "replace", busy)
             with pytest.raises(EngineBusy):

@@ -22,9 +22,9 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from bayplan.app import scheduler_settings
+from bayplan.app import scheduler_setup
 from bayplan.app.live_scheduler import LiveOptions, LiveScheduler
-from bayplan.app.scheduler_settings import SchedulerOptions
+from bayplan.app.scheduler_setup import SchedulerOptions
 from bayplan.client.cluster_access import open_access
 from bayplan.client.connection import ApiConnection
 from bayplan.client.requests import USER_AGENT, ApiRequest, ApiResponse
@@ -241,7 +241,7 @@ def test_a_recorded_run_is_reproduced_on_a_real_api_server(
         pick, reported = following(case, queue_type)
         return assemble_scheduler(*arguments, **more, pick=pick, queue_type=reported)
 
-    monkeypatch.setattr(scheduler_settings, "assemble_scheduler", assembled)
+    monkeypatch.setattr(scheduler_setup, "assemble_scheduler", assembled)
     config = tmp_path / "config.yaml"
     header = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     config.write_text(yaml.safe_dump({**header, **cast("JsonObject", case["config"] or {})}))

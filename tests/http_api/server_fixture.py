@@ -15,7 +15,7 @@ from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.bootstrap import bootstrap
 from bayplan.apiserver.rest.messages import Request, Response
 from bayplan.apiserver.store.store import Store
-from bayplan.app.scheduler_settings import SchedulerOptions
+from bayplan.app.scheduler_setup import SchedulerOptions
 from bayplan.app.simulator_server import SimulatorOptions, SimulatorServer
 from bayplan.base.clock import Clock
 from bayplan.engine.records import RecordLevel

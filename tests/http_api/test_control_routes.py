@@ -78,7 +78,7 @@ def test_a_new_configuration_applies_immediately_and_retries_pending_pods() -> N
         await fixture.settle()
         tried = len(fixture.server.decisions.numbers_of("default/huge"))
         answer = await fixture.send("PUT", "/config", MOST_ALLOCATED)
-        assert answer["effective"] == fixture.server.settings.configuration.effective_document()
+        assert answer["effective"] == fixture.server.setup.configuration.effective_document()
         score = answer["extension_points"]["default-scheduler"]["score"]
         assert "PodTopologySpread" not in [each["plugin"] for each in score]
         assert (await fixture.get("/config"))["text"] == MOST_ALLOCATED

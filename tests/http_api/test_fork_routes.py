@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from bayplan.live.plugin_guard import GuardedRegistry
 from tests.http_api.server_fixture import ServerFixture, node, pod, run
 from tests.http_api.test_control_routes import MISSPELT, MOST_ALLOCATED
 
@@ -190,9 +189,7 @@ def unreliable(tmp_path: Path) -> str:
 
 
 def _shorten_deadline(fixture: ServerFixture) -> None:
-    registry = fixture.server.settings.registry
-    assert isinstance(registry, GuardedRegistry)
-    registry.runner.deadline_seconds = 0.3
+    fixture.server.runner.deadline_seconds = 0.3
 
 
 def test_a_hanging_plugin_fails_only_its_own_fork(unreliable: str) -> None:

@@ -181,9 +181,7 @@ def test_a_new_configuration_applies_immediately_with_all_fields() -> None:
         assert (answer.status_code, answer.content) == (202, b"")
         now = (await fixture.client.get("/api/v1/schedulerconfiguration")).json()
         assert now["percentageOfNodesToScore"] == 50
-        weights = {
-            each.name: each.weight for each in fixture.server.settings.configuration.profiles[0].plugins["score"]
-        }
+        weights = {each.name: each.weight for each in fixture.server.setup.configuration.profiles[0].plugins["score"]}
         assert weights["NodeAffinity"] == 9
         bad = {**CONFIGURATION, "profiles": [{"schedulerName": ""}]}
         refused = await fixture.client.post("/api/v1/schedulerconfiguration", content=json.dumps(bad))

@@ -48,7 +48,7 @@ def test_writing_routes_are_listed() -> None:
 @pytest.mark.parametrize("headers", FOREIGN.values(), ids=FOREIGN)
 def test_writes_from_foreign_origins_are_refused(headers: dict[str, str]) -> None:
     async def test(fixture: ServerFixture) -> None:
-        before = fixture.server.backend.store.revision, fixture.server.settings
+        before = fixture.server.backend.store.revision, fixture.server.setup
         for method, path in WRITES:
             for content_type in ("application/json", "text/plain"):
                 answer = await fixture.client.request(
@@ -56,7 +56,7 @@ def test_writes_from_foreign_origins_are_refused(headers: dict[str, str]) -> Non
                 )
                 assert answer.status_code == 403, (method, path, answer.text)
                 assert "access-control-allow-origin" not in answer.headers
-        assert (fixture.server.backend.store.revision, fixture.server.settings) == before
+        assert (fixture.server.backend.store.revision, fixture.server.setup) == before
 
     run(test, node("n1"), pod("a"))
 
@@ -64,13 +64,13 @@ def test_writes_from_foreign_origins_are_refused(headers: dict[str, str]) -> Non
 @pytest.mark.parametrize("content_type", [*sorted(FORM_TYPES), ""])
 def test_content_types_of_html_forms_are_refused(content_type: str) -> None:
     async def test(fixture: ServerFixture) -> None:
-        before = fixture.server.backend.store.revision, fixture.server.settings
+        before = fixture.server.backend.store.revision, fixture.server.setup
         # Without a content type, only requests from browsers are refused; with a form's content type, all requests are.
         headers = {"content-type": content_type} if content_type else {"origin": "http://localhost"}
         for method, path in WRITES:
             answer = await fixture.client.request(method, path, content="{}", headers=headers)
             assert answer.status_code == 415, (method, path, answer.text)
-        assert (fixture.server.backend.store.revision, fixture.server.settings) == before
+        assert (fixture.server.backend.store.revision, fixture.server.setup) == before
 
     run(test, node("n1"), pod("a"))
 

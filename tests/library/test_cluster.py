@@ -14,6 +14,9 @@ import pytest
 
 import bayplan
 from bayplan import Cluster, InputError, NodeInfo, PerNodePlugin, RecordLevel, make_node, make_pod
+from bayplan.classic.configuration import ClassicConfiguration
+from bayplan.classic.gates import ClassicGates
+from bayplan.classic.policy import policy_from_mapping
 from bayplan.objects.pod import Pod
 
 CORDONED = """
@@ -335,3 +338,16 @@ def test_a_fork_of_a_subclass_has_its_attributes() -> None:
     fork = cluster.fork()
     fork.add(make_node("a").obj())
     assert (fork.name, fork.size, cluster.size) == ("test", 1, 0)
+
+
+def test_a_change_of_the_gates_keeps_the_policy_of_a_classic_cluster() -> None:
+    header: dict[str, object] = {"apiVersion": "v1", "kind": "Policy"}
+    policy = policy_from_mapping({**header, "predicates": [{"name": "HostName"}], "priorities": []})
+    gates = ClassicGates.from_text("PodOverhead=true")
+    big = make_pod("big").req(cpu="5").obj()
+    cluster = Cluster(
+        [make_node("n").capacity(cpu="1").obj()], classic=ClassicConfiguration(policy=policy, gates=gates)
+    )
+    cluster.schedule(big)
+    answer = cluster.what_if("feature-gates=EvenPodsSpread=true", reschedule="all")
+    assert list(answer.differences) == []

@@ -7,14 +7,12 @@ from typing import Any
 import pytest
 
 from bayplan.apiserver.bridge.bridge import Bridge, BridgeOptions
+from bayplan.app.scheduler_setup import read_setup
 from bayplan.base.durations import SECOND_NS
 from bayplan.cluster.kubelet import KubeletOptions
-from bayplan.framework.configuration.loading import default_configuration
-from bayplan.framework.feature_gates import FeatureGates
 from bayplan.http_api.forks import ForkSetup, objects_now, simulator_of
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
-from bayplan.plugins.registry import in_tree_registry
 from bayplan.sync.followed_kinds import BY_PLURAL
 from bayplan.sync.recording import redacted
 from bayplan.sync.translation import translate
@@ -100,20 +98,19 @@ def test_deleting_a_copied_workload_does_not_delete_its_pods() -> None:
 def test_a_fork_of_a_follower_spreads_pods_like_the_source() -> None:
     fixture = three_replicas()
     bridge = Bridge(fixture.here.backend, seed=1)
-    gates, start_ns = FeatureGates.from_text("", where="test"), bridge.now_ns()
+    server, start_ns = read_setup(), bridge.now_ns()
     objects = objects_now(bridge.store)
 
     def placed(given: list[KubernetesObject]) -> dict[str, str]:
         setup = ForkSetup(
             objects=lambda: given,
-            configuration=default_configuration(gates),
-            registry=in_tree_registry(),
-            feature_gates=gates,
+            server=server,
+            configuration=server.configuration,
             seed=1,
             start_ns=start_ns,
             until_ns=60 * SECOND_NS,
         )
-        simulator = simulator_of(setup)
+        simulator = simulator_of(setup, server)
         simulator.run(until_ns=start_ns + 60 * SECOND_NS)
         return {pod.metadata.name: pod.spec.node_name for pod in simulator.cluster.store.pods.values()}
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from bayplan.app.live_scheduler import LiveOptions, stopping_signals, unless_stopped
-from bayplan.app.scheduler_settings import SchedulerSettings, read_settings
+from bayplan.app.scheduler_setup import SchedulerSetup, read_setup
 from bayplan.base.clock import Clock
 from bayplan.base.termination import exit_on_sigterm
 from bayplan.client.cluster_access import open_access
@@ -45,7 +45,7 @@ class LiveDryRun:
         self._report = report
         self._clock = Clock()
         self._runner = PluginRunner(options.plugin_deadline_seconds, now_ns=self._clock.now_ns)
-        self.settings: SchedulerSettings = read_settings(options.scheduler, self._runner)
+        self.setup: SchedulerSetup = read_setup(options.scheduler, runner=self._runner)
         self._stop = asyncio.Event()
 
     def run(self) -> Agreement:
@@ -59,10 +59,10 @@ class LiveDryRun:
                 return asyncio.run(self._run())
         finally:
             self._runner.close()
-            self.settings.connections.close()
+            self.setup.connections.close()
 
     async def _run(self) -> Agreement:
-        declared = self.settings.configuration.declared.client_connection
+        declared = self.setup.configuration.declared.client_connection
         qps, burst = self.options.rate_limit(declared)
         access = await open_access(self.options.kubeconfig_for(declared), self.options.context)
         opened = self._report.open("wb") if self._report is not None else nullcontext(None)
@@ -99,13 +99,4 @@ class LiveDryRun:
                 self._print_line(dry_run.agreement.summary())
 
     def _make(self) -> Scheduler:
-        settings = self.settings
-        return settings.assemble(
-            settings.configuration,
-            settings.registry,
-            feature_gates=settings.feature_gates,
-            seed=settings.seed,
-            start_ns=self._clock.now_ns(),
-            sampling=False,
-            extenders=settings.connections.extenders,
-        )
+        return self.setup.make(start_ns=self._clock.now_ns(), sampling=False)

@@ -21,7 +21,7 @@ import msgspec
 
 from bayplan.apiserver.http.limits import ConnectionTable, HttpLimits
 from bayplan.apiserver.http.protocol import limited_protocol
-from bayplan.app.scheduler_settings import SchedulerOptions, SchedulerSettings, read_settings
+from bayplan.app.scheduler_setup import SchedulerOptions, SchedulerSetup, read_setup
 from bayplan.app.sleep_watch import watch_for_sleep
 from bayplan.base.clock import Clock
 from bayplan.base.durations import SECOND_NS
@@ -34,11 +34,13 @@ from bayplan.client.request_steps import drive
 from bayplan.client.requests import USER_AGENT
 from bayplan.engine.actions import Action
 from bayplan.engine.records import RecordLevel, Records
+from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.configuration.document import ClientConnectionConfiguration
 from bayplan.live.cluster_feed import ClusterFeed, ObjectChange
 from bayplan.live.dispatcher import Dispatcher
 from bayplan.live.engine_calls import LastCalls
 from bayplan.live.health import LEADER_GRACE_SECONDS, HealthServer
+from bayplan.live.instrumented_queue import InstrumentedQueue
 from bayplan.live.leader_election import LeaderElectionOptions, LeaderElector
 from bayplan.live.metrics import SchedulerMetrics
 from bayplan.live.plugin_runner import DEFAULT_DEADLINE_SECONDS, PluginRunner
@@ -113,8 +115,8 @@ class LiveScheduler:
         self._print_line = print_line
         self._clock = Clock()
         self._runner = PluginRunner(options.plugin_deadline_seconds, now_ns=self._clock.now_ns)
-        self.settings: SchedulerSettings = read_settings(options.scheduler, self._runner)
-        self._metrics = SchedulerMetrics(self._figures, self.settings.feature_gates)
+        self.setup: SchedulerSetup = read_setup(options.scheduler, runner=self._runner)
+        self._metrics = SchedulerMetrics(self._figures, self.setup.feature_gates)
         self._engine: SchedulerThread | None = None
         self._feed: ClusterFeed | None = None
         self._elector: LeaderElector | None = None
@@ -132,13 +134,13 @@ class LiveScheduler:
                 asyncio.run(self._run())
         finally:
             self._runner.close()
-            self.settings.connections.close()
+            self.setup.connections.close()
         return int(self._lease_lost)
 
     # --- start and stop -----------------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
-        kubeconfig = self.options.kubeconfig_for(self.settings.configuration.declared.client_connection)
+        kubeconfig = self.options.kubeconfig_for(self.setup.configuration.declared.client_connection)
         access = await open_access(kubeconfig, self.options.context)
         async with self._connection(access) as main, self._connection(access) as events:
             feed = self._feed = ClusterFeed(main, self._apply_changes)
@@ -159,7 +161,7 @@ class LiveScheduler:
                         await health.stop()
 
     def _connection(self, access: ClusterAccess, request_seconds: float = 60.0) -> ApiConnection:
-        qps, burst = self.options.rate_limit(self.settings.configuration.declared.client_connection)
+        qps, burst = self.options.rate_limit(self.setup.configuration.declared.client_connection)
         return ApiConnection(
             access,
             user_agent=USER_AGENT,
@@ -172,7 +174,7 @@ class LiveScheduler:
     async def _schedule(
         self, access: ClusterAccess, main: ApiConnection, events: ApiConnection, feed: ClusterFeed
     ) -> None:
-        if not self.settings.configuration.declared.delay_cache_until_active:
+        if not self.setup.configuration.declared.delay_cache_until_active:
             await feed.wait_until_synced()
         if not self._elects:
             await self._work(main, events, feed)
@@ -223,7 +225,7 @@ class LiveScheduler:
         """Schedule until cancelled, then finish pending work."""
         await feed.wait_until_synced()
         dispatcher = Dispatcher(main, events, feed, host_name=socket.gethostname(), now_ns=self._clock.now_ns)
-        dispatcher.executor.limits = bind_limits(self.settings.configuration.profiles)
+        dispatcher.executor.limits = bind_limits(self.setup.configuration.profiles)
         engine = self._engine = self._make_engine(dispatcher)
         dispatcher.connect(engine)
         feed.begin()
@@ -240,7 +242,9 @@ class LiveScheduler:
             await asyncio.to_thread(engine.stop)
 
     def _make_engine(self, dispatcher: Dispatcher) -> SchedulerThread:
-        make = self.settings.factory(self._clock)
+        def make() -> Scheduler:
+            return self.setup.make(start_ns=self._clock.now_ns(), queue_type=InstrumentedQueue)
+
         scheduler = make()
         # Nothing reads the decisions of this process, and their summaries would take up to a gigabyte.
         scheduler.records = Records(RecordLevel.OFF)
@@ -263,10 +267,10 @@ class LiveScheduler:
     @property
     def _elects(self) -> bool:
         wanted = self.options.leader_elect
-        return self.settings.configuration.declared.leader_election.leader_elect if wanted is None else wanted
+        return self.setup.configuration.declared.leader_election.leader_elect if wanted is None else wanted
 
     def _election(self) -> LeaderElectionOptions:
-        declared = self.settings.configuration.declared.leader_election
+        declared = self.setup.configuration.declared.leader_election
         return LeaderElectionOptions(
             resource_name=declared.resource_name,
             resource_namespace=declared.resource_namespace,
@@ -279,7 +283,7 @@ class LiveScheduler:
         return LeaderElector(
             options,
             identity=f"{socket.gethostname()}_{uuid.uuid4()}",
-            controller=self.settings.configuration.profiles[0].scheduler_name,
+            controller=self.setup.configuration.profiles[0].scheduler_name,
             now_ns=self._clock.now_ns,
             jitter=random.random,
         )

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from bayplan.answers.changes import Change, parse_change
 from bayplan.answers.configuration_changes import changed_configuration, is_profile_change
 from bayplan.answers.question_cluster import QuestionCluster
-from bayplan.app.scheduler_setup import SchedulerSetup, SetupOrigin
+from bayplan.app.scheduler_setup import SchedulerSetup
 from bayplan.app.sources.cluster_source import ClusterSource
 from bayplan.base.plain_data import part
 
@@ -67,9 +67,9 @@ def changed_setup(setup: SchedulerSetup, changes: Sequence[str]) -> SchedulerSet
     plugins = [rest for kind, rest in split if kind == "plugin"]
     gates = [rest for kind, rest in split if kind == "feature-gates"]
     if config is not None or gates:
-        origin = setup.origin if config is None else SetupOrigin(config=config)
-        all_gates = ",".join(each for each in (setup.origin.feature_gates, *gates) if each)
-        setup = setup.read_again(replace(origin, feature_gates=all_gates))
+        options = setup.options if config is None else setup.options.with_config(config)
+        all_gates = ",".join(each for each in (options.feature_gates, *gates) if each)
+        setup = setup.read_again(replace(options, feature_gates=all_gates))
     if plugins:
         setup = setup.with_plugin_options(plugins)
     for change in filter(is_profile_change, changes):

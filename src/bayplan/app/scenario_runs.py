@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bayplan.app.custom_plugins import reported_plugin_errors
-from bayplan.app.scheduler_setup import SchedulerSetup, read_setup
+from bayplan.app.scheduler_setup import SchedulerOptions, SchedulerSetup, read_setup
 from bayplan.app.waiting_explanation import why_waiting
 from bayplan.autoscaling.autoscaler import ClusterAutoscaler
 from bayplan.base.errors import InputError
@@ -130,7 +130,9 @@ class PreparedScenario:
 
     def _read_setup(self, config: Path | None, *, text: str = "", where: str = "") -> SchedulerSetup:
         gates = self.plan.scenario.feature_gates
-        return read_setup(config=config, feature_gates=gates, plugins=self._plugins, text=text, where=where)
+        return read_setup(
+            SchedulerOptions(config=config, feature_gates=gates, plugins=self._plugins, text=text, where=where)
+        )
 
     def _read_step(self, step: StepPlan) -> SchedulerSetup:
         given = step.step.configure

@@ -12,7 +12,7 @@ import msgspec
 from bayplan.app.custom_plugins import CustomPlugin, reported_plugin_errors
 from bayplan.app.mode import Mode
 from bayplan.app.option_values import convert_options
-from bayplan.app.scheduler_setup import SchedulerSetup, read_setup
+from bayplan.app.scheduler_setup import SchedulerOptions, SchedulerSetup, read_setup
 from bayplan.base.errors import InputError
 from bayplan.base.garbage_collector import rare_collections
 from bayplan.base.random_streams import RandomStreams
@@ -245,11 +245,13 @@ def prepare_simulation(
     start = perf_counter()
     # Read the scheduler's configuration before any large input, so that errors in it are reported at once.
     setup = setup or read_setup(
-        mode=options.mode,
-        config=options.config,
-        algorithm_provider=options.algorithm_provider,
-        feature_gates=options.feature_gates,
-        plugins=options.plugins,
+        SchedulerOptions(
+            mode=options.mode,
+            config=options.config,
+            algorithm_provider=options.algorithm_provider,
+            feature_gates=options.feature_gates,
+            plugins=options.plugins,
+        )
     )
     files = files or read_run_files(
         workload=options.workload, autoscaler=options.autoscaler, descheduler=options.descheduler

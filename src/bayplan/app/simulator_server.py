@@ -14,6 +14,7 @@ from contextlib import ExitStack, suppress
 from functools import partial
 
 import msgspec
+from msgspec.structs import replace
 
 from bayplan.apiserver.bridge.bridge import Bridge, BridgeOptions
 from bayplan.apiserver.bridge.driver import BridgeDriver
@@ -23,14 +24,16 @@ from bayplan.app.action_loop import ActionLoop
 from bayplan.app.annotation_reader import AnnotationReader
 from bayplan.app.annotator import Annotator
 from bayplan.app.named_snapshots import NamedSnapshot, NamedSnapshots
-from bayplan.app.scheduler_settings import SchedulerOptions, SchedulerSettings, read_settings
+from bayplan.app.scheduler_setup import SchedulerOptions, SchedulerSetup, read_setup
 from bayplan.app.sleep_watch import catch_up_after_sleep
 from bayplan.base.clock import Clock
 from bayplan.base.errors import InputError
 from bayplan.client.pre_bind import bind_limits
 from bayplan.engine.actions import Action
 from bayplan.engine.records import RecordLevel
+from bayplan.engine.scheduler import Scheduler
 from bayplan.live.decision_store import DecisionStore, Retention
+from bayplan.live.instrumented_queue import InstrumentedQueue
 from bayplan.live.metrics import SchedulerMetrics
 from bayplan.live.plugin_runner import DEFAULT_DEADLINE_SECONDS, PluginRunner
 from bayplan.live.queue_metrics import figures_of
@@ -40,6 +43,9 @@ from bayplan.live.ticker import Ticker
 
 TICK_SECONDS = 1.0
 SETTLE_SECONDS = 2.0
+NO_SCHEDULER = "none.bayplan.io"
+"""The scheduler name of the built-in scheduler if all pods are left to external schedulers; no pod has it."""
+
 MAX_JUMPS = 1000
 """Maximum number of instants without a decision that `step_decision` skips before it returns False."""
 
@@ -49,6 +55,7 @@ class SimulatorOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         scheduler: see `SchedulerOptions`.
+        schedules: whether to schedule; False leaves all pods to external schedulers.
         bridge: which controllers run, and whether nodes are simulated.
         record_level: the detail of recorded decisions.
         retention: the limits of stored records.
@@ -57,6 +64,7 @@ class SimulatorOptions(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     scheduler: SchedulerOptions = msgspec.field(default_factory=SchedulerOptions)
+    schedules: bool = True
     bridge: BridgeOptions = msgspec.field(default_factory=BridgeOptions)
     record_level: RecordLevel = RecordLevel.SUMMARY
     retention: Retention = msgspec.field(default_factory=Retention)
@@ -78,7 +86,7 @@ class SimulatorServer:
         reader: reads the results of other schedulers from pods.
         api, backend, bridge, named_snapshots: the parts that must be used on the loop.
         engine, decisions, clock: the scheduler's thread, its decisions, and the clock; may be used on any thread.
-        settings: the current setup of the scheduler.
+        setup: the current setup of the scheduler.
         metrics: the scheduler's metrics, for Prometheus.
 
     Raises:
@@ -95,21 +103,21 @@ class SimulatorServer:
         self.backend: Backend = api.backend
         self.clock = clock
         self.runner = PluginRunner(options.plugin_deadline_seconds, now_ns=clock.now_ns)
-        self.settings: SchedulerSettings = read_settings(options.scheduler, self.runner)
+        self.setup: SchedulerSetup = read_setup(options.scheduler, runner=self.runner)
         self.decisions = DecisionStore(options.record_level, options.retention)
         self.bridge = Bridge(self.backend, seed=options.scheduler.seed, options=options.bridge)
-        if options.scheduler.enabled:
+        if options.schedules:
             self.backend.runs.add("scheduler")
         self.driver = BridgeDriver(self.bridge, clock)
         self.named_snapshots = NamedSnapshots(self.backend.store, clock)
         self.action_loop = ActionLoop(api, self.bridge, clock)
-        self.action_loop.executor.limits = bind_limits(self.settings.configuration.profiles)
-        make = self.settings.factory(clock)
+        self.action_loop.executor.limits = bind_limits(self.setup.configuration.profiles)
+        make = self._factory(self.setup)
         scheduler = make()
         scheduler.records = self.decisions
         self.engine = SchedulerThread(scheduler, clock, self._take_actions, remake=make, runner=self.runner)
         self.action_loop.connect(self.engine)
-        self.metrics = SchedulerMetrics(partial(figures_of, self.engine), self.settings.feature_gates)
+        self.metrics = SchedulerMetrics(partial(figures_of, self.engine), self.setup.feature_gates)
         self.metrics.attach(self.engine)
         self.reader = AnnotationReader(
             self.decisions, self.engine.submit, clock, lambda: tuple(self.bridge.store.nodes)
@@ -117,12 +125,12 @@ class SimulatorServer:
         self.annotator: Annotator | None = None
         if options.annotations:
             self.annotator = Annotator(
-                api, self.decisions, extended=bool(self.settings.connections.extenders), reader=self.reader
+                api, self.decisions, extended=bool(self.setup.connections.extenders), reader=self.reader
             )
             self.action_loop.executor.on_written = self.annotator.take
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ticker: Ticker | None = None
-        # Apply one change at a time: the reported settings must be the last ones that the engine received.
+        # Apply one change at a time: the reported setup must be the last one that the engine received.
         self._changing = asyncio.Lock()
         self._until_stop = ExitStack()
 
@@ -147,7 +155,7 @@ class SimulatorServer:
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._ticker.stop)
         self.engine.stop()
-        self.settings.connections.close()
+        self.setup.connections.close()
         self._until_stop.close()
 
     def _tick(self) -> None:
@@ -168,7 +176,7 @@ class SimulatorServer:
             PluginError: a plugin cannot be created with it; the old configuration stays in use.
             EngineBusy: the current cycle does not end; the new configuration takes effect afterwards.
         """
-        await self._change(lambda: self.settings.with_text(text))
+        await self._change(lambda: self.setup.with_text(text))
 
     async def reload_plugins(self) -> None:
         """Reload the files of custom plugins; waiting pods are retried.
@@ -177,23 +185,31 @@ class SimulatorServer:
             PluginError: a plugin cannot be loaded or created; the old plugins stay in use.
             EngineBusy: as for `configure`.
         """
-        await self._change(lambda: self.settings.with_plugins_read_again(self.runner))
+        await self._change(lambda: self.setup.with_plugins_read_again())
 
-    async def _change(self, read: Callable[[], SchedulerSettings]) -> None:
+    def _factory(self, setup: SchedulerSetup) -> Callable[[], Scheduler]:
+        """Return a function that creates a scheduler for an empty cluster."""
+        if not self.options.schedules:
+            configuration = setup.configuration
+            profile = replace(configuration.profiles[0], scheduler_name=NO_SCHEDULER)
+            setup = replace(setup, configuration=replace(configuration, profiles=(profile,)))
+        return lambda: setup.make(start_ns=self.clock.now_ns(), queue_type=InstrumentedQueue)
+
+    async def _change(self, read: Callable[[], SchedulerSetup]) -> None:
         # Loading plugins runs their files, and creating them runs their constructors: not on the loop.
         def change() -> None:
-            settings = read()
-            factory = settings.factory(self.clock)
+            setup = read()
+            factory = self._factory(setup)
             first = [factory()]
-            self.settings, before = settings, self.settings
+            self.setup, before = setup, self.setup
             try:
                 self.engine.replace(lambda: first.pop() if first else factory())
             finally:
-                # The settings are in effect even if the engine is too busy to confirm it.
-                self.action_loop.executor.limits = bind_limits(settings.configuration.profiles)
+                # The setup is in effect even if the engine is too busy to confirm it.
+                self.action_loop.executor.limits = bind_limits(setup.configuration.profiles)
                 if self.annotator is not None:
-                    self.annotator.extended = bool(settings.connections.extenders)
-                if before.connections is not settings.connections:
+                    self.annotator.extended = bool(setup.connections.extenders)
+                if before.connections is not setup.connections:
                     # The old scheduler may still be in a cycle, so close its connections after that; it starts no other
                     # cycle.
                     self.engine.submit(lambda scheduler: before.connections.close())

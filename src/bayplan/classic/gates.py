@@ -45,7 +45,20 @@ class ClassicGates(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             ConfigurationError: a gate is unknown, or can't be set to this value.
         """
-        names = {_upstream_name(field): field for field in cls.__struct_fields__}
+        return cls().changed(values, where=where)
+
+    @classmethod
+    def from_text(cls, text: str, *, where: str = "") -> ClassicGates:
+        """Return gates with the values of a ``--feature-gates`` option: ``A=true,B=false``."""
+        return cls.from_mapping(parse_feature_gates(text, where=where), where=where)
+
+    def changed(self, values: Mapping[str, bool], *, where: str = "") -> ClassicGates:
+        """Return these gates with other values of some of them; arguments as for `from_mapping`.
+
+        Raises:
+            ConfigurationError: see `from_mapping`.
+        """
+        names = {_upstream_name(field): field for field in self.__struct_fields__}
         changes = {}
         for name, on in values.items():
             if name in names:
@@ -59,12 +72,7 @@ class ClassicGates(msgspec.Struct, frozen=True, kw_only=True):
                     got=str(on).lower(),
                     wanted=f"{str(not on).lower()}, the only value that classic mode supports",
                 )
-        return replace(cls(), **changes)
-
-    @classmethod
-    def from_text(cls, text: str, *, where: str = "") -> ClassicGates:
-        """Return gates with the values of a ``--feature-gates`` option: ``A=true,B=false``."""
-        return cls.from_mapping(parse_feature_gates(text, where=where), where=where)
+        return replace(self, **changes)
 
 
 def _upstream_name(field_name: str) -> str:

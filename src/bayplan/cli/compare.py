@@ -10,7 +10,6 @@ from bayplan.answers.answer_text import difference_text
 from bayplan.answers.comparing import compare as find_differences
 from bayplan.answers.what_if import Answer, Reschedule, what_if
 from bayplan.app.mode import Mode
-from bayplan.app.scheduler_setup import SetupOrigin
 from bayplan.app.sources.cluster_source import ClusterSource, SourceOptions
 from bayplan.base.errors import InputError
 from bayplan.cli.option_groups import with_groups
@@ -77,9 +76,10 @@ def compare(
     if scheduler.config is not None:
         raise InputError("--config can't be combined with --on", hint="the two configurations as A and B")
     with opened(source_options(on, LiveCluster(), scheduler)) as (source, cluster):
-        gates = source.scheduler.origin.feature_gates
-        origins = (SetupOrigin(config=None if each == DEFAULT else Path(each), feature_gates=gates) for each in (a, b))
-        first, second = map(source.scheduler.read_again, origins)
+        setup = source.scheduler
+        first, second = (
+            setup.read_again(setup.options.with_config(None if each == DEFAULT else Path(each))) for each in (a, b)
+        )
         kind = Reschedule.NEW if keep else Reschedule.ALL
         answer = what_if(cluster.with_scheduler(first), scheduler=second, scheduler_label=b, reschedule=kind)
         show(answer, _without_configuration(source) if scheduler.mode is Mode.CURRENT else source)

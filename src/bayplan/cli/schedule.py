@@ -102,7 +102,7 @@ def schedule(
     """
     # Imported here, because an API client is slow to import, and only this command needs one.
     from bayplan.app.live_scheduler import LiveOptions, LiveScheduler
-    from bayplan.app.scheduler_settings import SchedulerOptions
+    from bayplan.app.scheduler_setup import SchedulerOptions
 
     if report is not None and not dry_run:
         raise InputError("--report needs --dry-run")

@@ -7,8 +7,6 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from msgspec import structs
-
 from bayplan.app.mode import Mode
 from bayplan.base.background_output import background_output
 from bayplan.base.errors import InputError
@@ -105,7 +103,7 @@ def up(
     from bayplan.apiserver.http.server import ServerOptions, check_options
     from bayplan.app.api_service import make_service
     from bayplan.app.retention_option import parse_retention
-    from bayplan.app.scheduler_settings import SchedulerOptions
+    from bayplan.app.scheduler_setup import SchedulerOptions
     from bayplan.app.simulator_server import SimulatorOptions
     from bayplan.base.clock import Clock
 
@@ -115,13 +113,13 @@ def up(
         allowed_origins=tuple(allow_origin or ()), rate_limit=rate_limit, admits_service_accounts=service_account_admission,
     )  # fmt: skip
     check_options(options)
+    pods, file = kubelet_options(run_time), configuration_file(mode, config, policy_config_file)
     scheduler_options = SchedulerOptions(
-        mode=mode, algorithm_provider=algorithm_provider, plugins=plugin or (), feature_gates=feature_gates, seed=seed
-    )
-    file = configuration_file(mode, config, policy_config_file)
-    pods = kubelet_options(run_time)
+        mode=mode, config=file, algorithm_provider=algorithm_provider, plugins=plugin or (), feature_gates=feature_gates, seed=seed,
+    )  # fmt: skip
     simulator_options = SimulatorOptions(
-        scheduler=structs.replace(scheduler_options, config=file, enabled=scheduler),
+        scheduler=scheduler_options,
+        schedules=scheduler,
         bridge=BridgeOptions(controllers=controllers, kubelet=kubelet, pods=pods, event_ttl_ns=event_ttl_ns(event_ttl)),
         record_level=records.record_level,
         retention=parse_retention(retain),

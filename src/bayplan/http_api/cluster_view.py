@@ -87,7 +87,7 @@ class ClusterView:
 
     def _profiles(self) -> frozenset[str]:
         """Return the names of the schedulers that have a profile."""
-        return frozenset(profile.scheduler_name for profile in self._server.settings.configuration.profiles)
+        return frozenset(profile.scheduler_name for profile in self._server.setup.configuration.profiles)
 
     def _listen(self, changes: Sequence[ChangeEvent]) -> None:
         """Queue changes for `catch_up`."""

@@ -163,7 +163,7 @@ async def _matrix(state: ServerState, side: str, namespace: str, name: str) -> _
     if _is_remote(side):
         matrix = await RemoteServer(side).matrix(namespace, name, f"form=columns&limit={MAX_ROWS}")
         return _MatrixWithOutput(matrix, None if isinstance(matrix, NoMatrix) else MatrixOutput(matrix))
-    key, asked = f"{namespace}/{name}", matrix_plugins(state.server.settings.configuration)
+    key, asked = f"{namespace}/{name}", matrix_plugins(state.server.setup.configuration)
     source = await state.source_of(key) if side == NOW else None
     decisions = state.server.decisions if side == NOW else None
 

@@ -21,23 +21,23 @@ from bayplan.http_api.contract.configuration import (
     Validation,
 )
 from bayplan.http_api.errors import RequestError
-from bayplan.http_api.server_context import Settings
+from bayplan.http_api.server_context import Setup
 
 WIDTH = 110
 
 
-def configuration_document(settings: Settings) -> Configuration:
+def configuration_document(setup: Setup) -> Configuration:
     """Return the configuration in use."""
     return Configuration(
-        text=settings.configuration_text,
-        effective=_effective(settings.configuration),
-        extension_points=extension_points(settings, settings.configuration),
+        text=setup.configuration_text,
+        effective=_effective(setup.configuration),
+        extension_points=extension_points(setup, setup.configuration),
     )
 
 
-def default_document(settings: Settings) -> DefaultConfiguration:
+def default_document(setup: Setup) -> DefaultConfiguration:
     """Return the default configuration, as a document and as YAML for the editor."""
-    effective = settings.default_configuration().effective_document()
+    effective = setup.default_configuration().effective_document()
     return DefaultConfiguration(text=yaml_text(effective), effective={**effective})
 
 
@@ -51,12 +51,12 @@ def yaml_text(document: Mapping[str, JsonValue]) -> str:
     return text
 
 
-def extension_points(settings: Settings, configuration: SchedulerConfiguration) -> ExtensionPoints:
+def extension_points(setup: Setup, configuration: SchedulerConfiguration) -> ExtensionPoints:
     """Return the plugins at each extension point of each profile, in order, with weight and source.
 
     The source is ``default``, ``configuration``, or the file of a custom plugin.
     """
-    usual = settings.default_configuration().profiles[0]
+    usual = setup.default_configuration().profiles[0]
     found: ExtensionPoints = {}
     for profile in configuration.profiles:
         of_profile = found[profile.scheduler_name] = {}
@@ -66,53 +66,51 @@ def extension_points(settings: Settings, configuration: SchedulerConfiguration) 
                 PointPlugin(
                     plugin=plugin.name,
                     weight=plugin.weight,
-                    source=settings.plugin_files.get(plugin.name, "default" if plugin in default else "configuration"),
+                    source=setup.plugin_files.get(plugin.name, "default" if plugin in default else "configuration"),
                 )
                 for plugin in plugins
             ]
     return found
 
 
-def validation_document(settings: Settings, text: str, waiting: int) -> Validation:
+def validation_document(setup: Setup, text: str, waiting: int) -> Validation:
     """Return the errors of a configuration or, if it is valid, the effective configuration and what applying it would change.
 
     Args:
-        settings: the settings of the server.
+        setup: the setup of the server's scheduler.
         text: YAML or JSON.
         waiting: the number of pods that would be retried.
     """
-    found = settings.examine(text)
-    problems = _problems(settings, found, text)
-    configuration = _with_custom_plugins(settings, found.configuration)
+    found = setup.examine(text)
+    problems = _problems(setup, found, text)
+    configuration = _with_custom_plugins(setup, found.configuration)
     if configuration is None:
         return Validation(stage=found.stage, problems=problems, effective=None, difference=[], effect="")
-    difference = [*differences(settings.configuration, configuration)]
+    difference = [*differences(setup.configuration, configuration)]
     tried = f"{format_count(waiting, 'pending pod')} will be retried"
     return Validation(
         stage=None,
         problems=problems,
         effective=_effective(configuration),
-        extension_points=extension_points(settings, configuration),
+        extension_points=extension_points(setup, configuration),
         difference=difference,
         effect=tried if difference else "nothing would change",
     )
 
 
-def _with_custom_plugins(
-    settings: Settings, configuration: SchedulerConfiguration | None
-) -> SchedulerConfiguration | None:
+def _with_custom_plugins(setup: Setup, configuration: SchedulerConfiguration | None) -> SchedulerConfiguration | None:
     """Add the custom plugins that the server enables, with their weights; return None if there is no configuration."""
     if configuration is None:
         return None
     weights: dict[str, int] = {}
-    for plugins in settings.configuration.profiles[0].plugins.values():
+    for plugins in setup.configuration.profiles[0].plugins.values():
         for plugin in plugins:
-            if plugin.name in settings.plugin_files:
+            if plugin.name in setup.plugin_files:
                 weights[plugin.name] = max(plugin.weight, weights.get(plugin.name, 1))
-    return configuration.with_plugins((settings.registry.plugins[name], weight) for name, weight in weights.items())
+    return configuration.with_plugins((setup.registry.plugins[name], weight) for name, weight in weights.items())
 
 
-def _problems(settings: Settings, found: Examination, text: str) -> list[ConfigurationProblem]:
+def _problems(setup: Setup, found: Examination, text: str) -> list[ConfigurationProblem]:
     return [
         ConfigurationProblem(
             line=each.place.line,
@@ -121,23 +119,21 @@ def _problems(settings: Settings, found: Examination, text: str) -> list[Configu
             message=each.message,
             hint=each.quoted_hint,
         )
-        for each in list_problems(text, found, settings.examine, list(settings.registry))
+        for each in list_problems(text, found, setup.examine, list(setup.registry))
     ]
 
 
-def check(settings: Settings, text: str) -> SchedulerConfiguration:
+def check(setup: Setup, text: str) -> SchedulerConfiguration:
     """Return a configuration with defaults applied and the server's custom plugins added.
 
     Raises:
         RequestError: the configuration is invalid; the message lists the errors, one per line.
     """
-    found = settings.examine(text)
-    configuration = _with_custom_plugins(settings, found.configuration)
+    found = setup.examine(text)
+    configuration = _with_custom_plugins(setup, found.configuration)
     if configuration is not None:
         return configuration
-    lines = [
-        each.line("configuration") for each in list_problems(text, found, settings.examine, list(settings.registry))
-    ]
+    lines = [each.line("configuration") for each in list_problems(text, found, setup.examine, list(setup.registry))]
     raise RequestError(
         HTTPStatus.UNPROCESSABLE_ENTITY,
         f"configuration refused at {found.stage}",

@@ -125,36 +125,36 @@ async def retry_pod(state: ServerState, request: Request, query: Query) -> Respo
 
 async def config(state: ServerState, request: Request, query: Query) -> Response:
     """Return the configuration in use."""
-    settings = state.server.settings
-    return await state.off_loop(lambda: json_answer(request, configuration_document(settings)))
+    setup = state.server.setup
+    return await state.off_loop(lambda: json_answer(request, configuration_document(setup)))
 
 
 async def default_config(state: ServerState, request: Request, query: Query) -> Response:
     """Return the default configuration."""
-    settings = state.server.settings
-    return await state.off_loop(lambda: json_answer(request, default_document(settings)))
+    setup = state.server.setup
+    return await state.off_loop(lambda: json_answer(request, default_document(setup)))
 
 
 async def validate_config(state: ServerState, request: Request, query: Query) -> Response:
     """Return the errors of a configuration, or what applying it would change, without applying it."""
-    text, settings = await read_text(request), state.server.settings
+    text, setup = await read_text(request), state.server.setup
     pods = await state.view.pod_columns()
     waiting = pods.counts()[PodStatus.WAITING.text]
-    return await state.off_loop(lambda: json_answer(request, validation_document(settings, text, waiting)))
+    return await state.off_loop(lambda: json_answer(request, validation_document(setup, text, waiting)))
 
 
 async def put_config(state: ServerState, request: Request, query: Query) -> Response:
     """Apply another configuration, completely or not at all."""
     text, server = await read_text(request), state.server
-    settings = server.settings
-    await state.off_loop(lambda: check(settings, text))
+    setup = server.setup
+    await state.off_loop(lambda: check(setup, text))
     try:
         await server.configure(text)
     except ConfigurationError as problem:
         raise error_of(problem) from problem
     state.queue.forget()
-    settings = server.settings
-    return await state.off_loop(lambda: json_answer(request, configuration_document(settings)))
+    setup = server.setup
+    return await state.off_loop(lambda: json_answer(request, configuration_document(setup)))
 
 
 async def plugins(state: ServerState, request: Request, query: Query) -> Response:
@@ -170,9 +170,9 @@ async def reload_plugins(state: ServerState, request: Request, query: Query) -> 
 
 
 def _plugins(state: ServerState) -> PluginList:
-    settings = state.server.settings
+    setup = state.server.setup
     enabled: dict[str, list[str]] = {}
-    for profile in settings.configuration.profiles:
+    for profile in setup.configuration.profiles:
         for point, of_point in profile.plugins.items():
             for plugin in of_point:
                 points = enabled.setdefault(plugin.name, [])
@@ -182,14 +182,14 @@ def _plugins(state: ServerState) -> PluginList:
     items = [
         PluginRow(
             name=name,
-            points=list(settings.registry.extension_points_of(name)),
+            points=list(setup.registry.extension_points_of(name)),
             enabled=enabled.get(name, []),
-            file=settings.plugin_files.get(name) or None,
-            built_in=name not in settings.plugin_files,
+            file=setup.plugin_files.get(name) or None,
+            built_in=name not in setup.plugin_files,
             failures=failures.get(name, []),
             documentation=None if in_tree_extension_points(name) is None else DOCUMENTATION,
         )
-        for name in sorted(settings.registry)
+        for name in sorted(setup.registry)
     ]
     return PluginList(**whole(items), items=items)
 

@@ -53,7 +53,7 @@ async def objects(state: ServerState, request: Request, query: Query) -> Respons
 async def export(state: ServerState, request: Request, query: Query) -> Response:
     """Return all objects as a List, with the scheduler's configuration."""
     server = state.server
-    pieces = _exported(server.backend, server.backend.store.snapshot(), server.settings.configuration_text)
+    pieces = _exported(server.backend, server.backend.store.snapshot(), server.setup.configuration_text)
     headers = {"content-disposition": 'attachment; filename="bayplan-export.json"'}
     return StreamingResponse(pieces, media_type=JSON, headers=headers)
 
@@ -92,11 +92,11 @@ async def import_documents(state: ServerState, request: Request, query: Query) -
     body = await read_body(request, MAX_IMPORT_BYTES)
     wanted = await state.off_loop(lambda: _decode(body))
     if wanted.configuration:
-        settings = state.server.settings
-        await state.off_loop(lambda: check(settings, wanted.configuration))
+        setup = state.server.setup
+        await state.off_loop(lambda: check(setup, wanted.configuration))
     async with state.batches.turn:
         loaded = await load_into(state.server.backend, wanted.items, replace=query.switch("replace"))
-    if wanted.configuration and wanted.configuration != state.server.settings.configuration_text:
+    if wanted.configuration and wanted.configuration != state.server.setup.configuration_text:
         await state.server.configure(wanted.configuration)
     document = Imported(
         loaded=loaded.counts,

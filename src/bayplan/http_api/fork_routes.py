@@ -60,14 +60,14 @@ async def delete_fork(state: ServerState, request: Request, query: Query) -> Res
 async def begin_fork(state: ServerState, request: Request, query: Query) -> Response:
     """Copy the cluster, apply changes to the copy, and run it in virtual time."""
     wanted, server = await read_struct(request, ForkRequest), state.server
-    settings, text = server.settings, wanted.config
+    setup, text = server.setup, wanted.config
     if wanted.until is not None and not 0 <= wanted.until <= 10**9:
         raise RequestError(
             HTTPStatus.UNPROCESSABLE_ENTITY, "until", got=str(wanted.until), wanted="seconds, at least 0"
         )
-    configuration = settings.configuration
+    configuration = setup.configuration
     if text is not None:
-        configuration = await state.off_loop(lambda: check(settings, text))
+        configuration = await state.off_loop(lambda: check(setup, text))
     if wanted.origin == NOW:
         now = objects_now(server.bridge.store)
         objects = await state.off_loop(lambda: changed_objects(now, wanted.objects, wanted.delete, wanted.reschedule))
@@ -94,15 +94,12 @@ def begin(
     Raises:
         RequestError: there are too many forks.
     """
-    settings, now_ns = state.server.settings, state.server.clock.now_ns()
+    server, now_ns = state.server.setup, state.server.clock.now_ns()
     setup = ForkSetup(
         objects=lambda: objects,
-        configuration=settings.configuration if configuration is None else configuration,
-        registry=settings.registry,
-        feature_gates=settings.feature_gates,
-        assemble=settings.assemble,
-        connect=settings.connect,
-        seed=settings.seed if wanted.seed is None else wanted.seed,
+        server=server,
+        configuration=server.configuration if configuration is None else configuration,
+        seed=server.seed if wanted.seed is None else wanted.seed,
         start_ns=now_ns,
         until_ns=None if wanted.until is None else int(wanted.until * SECOND_NS),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
@@ -19,25 +19,22 @@ import msgspec
 from bayplan.analysis.run_facts import RunFacts, run_facts
 from bayplan.answers.copies import replacement
 from bayplan.answers.displaced_pods import is_recreated_elsewhere
+from bayplan.answers.question_cluster import SchedulerFactory
 from bayplan.answers.workloads import WorkloadObjects, find_workload
 from bayplan.apiserver.bridge.typed_store import KIND_OF_TABLE
 from bayplan.apiserver.store.store import Snapshot
 from bayplan.base.errors import BayplanError, InputError
 from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.store import Kind, ObjectStore
-from bayplan.engine.assemble import Assemble, assemble_scheduler
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.records import RecordLevel
-from bayplan.extender.connections import ExtenderConnections
 from bayplan.formats.object_decoder import ObjectDecoder
 from bayplan.framework.configuration.loading import SchedulerConfiguration
-from bayplan.framework.extender import Extender
 from bayplan.framework.feature_gates import FeatureGates
-from bayplan.framework.registry import Registry
 from bayplan.http_api.errors import RequestError
 from bayplan.http_api.read_models import ForkReadModel
+from bayplan.http_api.server_context import Setup
 from bayplan.http_api.trial_runner import TrialEnded, TrialRunner, deadline_of
-from bayplan.live.plugin_guard import GuardedRegistry
 from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import KINDS, decode
 from bayplan.objects.meta import KubernetesObject
@@ -99,24 +96,19 @@ class ForkSetup:
 
     Attributes:
         objects: returns the initial objects; called on the fork's thread.
-        configuration, registry, feature_gates: the settings of the scheduler. Custom plugins run with a separate guard.
-        assemble, connect: see `Settings`.
+        server: the setup of the server's scheduler. Custom plugins run with a separate runner.
+        configuration: the configuration of the fork's scheduler.
         seed: the seed of all random streams.
         start_ns: the virtual time at which the fork starts.
         until_ns: when it ends, relative to the start; None to run until nothing is left to do.
     """
 
     objects: Callable[[], Iterable[KubernetesObject]]
+    server: Setup
     configuration: SchedulerConfiguration
-    registry: Registry
-    feature_gates: FeatureGates
     seed: int
     start_ns: int
     until_ns: int | None
-    assemble: Assemble = assemble_scheduler
-    connect: Callable[[SchedulerConfiguration], ExtenderConnections] = field(
-        default=lambda configuration: ExtenderConnections(configuration.extenders)
-    )
 
 
 @dataclass
@@ -211,7 +203,7 @@ class Forks:
             raise RequestError(
                 HTTPStatus.CONFLICT, f"there are already {MAX_FORKS} forks, the maximum", hint="to delete one"
             )
-        fork = Fork(uuid.uuid4().hex[:8], request.name, request.origin, created_ns, setup.feature_gates)
+        fork = Fork(uuid.uuid4().hex[:8], request.name, request.origin, created_ns, setup.server.feature_gates)
         self._forks[fork.id] = fork
         self._waiting.put((fork, setup))
         if self._thread is None:
@@ -252,12 +244,11 @@ def _run(fork: Fork, setup: ForkSetup) -> None:
         if fork.cancelled.is_set():
             raise TrialEnded("stopped before it was done")
 
-    runner = TrialRunner(deadline_of(setup.registry), lambda: not fork.cancelled.is_set())
-    registry = GuardedRegistry(setup.registry.plugins, runner, in_tree=setup.registry.in_tree)
-    setup = replace(setup, registry=registry)
+    runner = TrialRunner(deadline_of(setup.server.runner), lambda: not fork.cancelled.is_set())
     try:
-        with setup.connect(setup.configuration) as connections:
-            simulator = simulator_of(setup, connections.extenders)
+        trial = setup.server.for_trial(setup.configuration, runner, calls_extenders=True)
+        with trial.connections:
+            simulator = simulator_of(setup, trial)
             progress(Progress(setup.start_ns, 0, 0, 0, 0))
             until_ns = None if setup.until_ns is None else setup.start_ns + setup.until_ns
             simulator.run(until_ns=until_ns, progress=progress)
@@ -275,17 +266,10 @@ def _run(fork: Fork, setup: ForkSetup) -> None:
         runner.close()
 
 
-def simulator_of(setup: ForkSetup, extenders: Sequence[Extender] = ()) -> Simulator:
-    """Return a simulator with the fork's objects. `extenders`: the connected extenders of the configuration."""
-    scheduler = setup.assemble(
-        setup.configuration,
-        setup.registry,
-        feature_gates=setup.feature_gates,
-        seed=setup.seed,
-        start_ns=setup.start_ns,
-        record_level=RecordLevel.FULL,
-        queue_type=EventDrivenQueue,
-        extenders=extenders,
+def simulator_of(setup: ForkSetup, trial: SchedulerFactory) -> Simulator:
+    """Return a simulator with the fork's objects. `trial` creates its scheduler."""
+    scheduler = trial.make(
+        seed=setup.seed, start_ns=setup.start_ns, record_level=RecordLevel.FULL, queue_type=EventDrivenQueue
     )
     cluster = VirtualCluster(RandomStreams(setup.seed))
     simulator = Simulator(scheduler, cluster, seed=setup.seed, start_ns=setup.start_ns)

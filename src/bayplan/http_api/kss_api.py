@@ -152,7 +152,7 @@ class KssApi:
     # --- configuration and reset --------------------------------------------------------------------------------------
 
     async def _configuration(self, request: Request) -> Response:
-        return _document(self._state.server.settings.configuration.effective_document())
+        return _document(self._state.server.setup.configuration.effective_document())
 
     async def _configure(self, request: Request) -> Response:
         given = _decode(await read_body(request))
@@ -167,11 +167,11 @@ class KssApi:
         Raises:
             ConfigurationError: the configuration is invalid.
         """
-        settings = self._state.server.settings
+        setup = self._state.server.setup
         # Extenders and profiles are lists. A list in the request replaces the current one.
-        now = settings.configuration.effective_document()
+        now = setup.configuration.effective_document()
         text = json.dumps({**now, **{name: value for name, value in given.items() if value is not None}})
-        await self._state.off_loop(lambda: check(settings, text))
+        await self._state.off_loop(lambda: check(setup, text))
         return text
 
     async def _reset(self, request: Request) -> Response:
@@ -183,7 +183,7 @@ class KssApi:
     async def _export(self, request: Request) -> Response:
         server = self._state.server
         tables = server.backend.store.snapshot().tables
-        configuration = server.settings.configuration.effective_document()
+        configuration = server.setup.configuration.effective_document()
         return await self._state.off_loop(lambda: _exported(tables, configuration))
 
     async def _import(self, request: Request) -> Response:
@@ -257,7 +257,7 @@ class KssApi:
         if request.method != "POST":
             return _message(405, "Method Not Allowed")
         verb, _, number = rest.partition("/")
-        extenders = self._state.server.settings.configuration.extenders
+        extenders = self._state.server.setup.configuration.extenders
         known = verb in VERBS and number.isascii() and number.isdigit() and int(number) < len(extenders)
         path = getattr(extenders[int(number)], VERBS[verb]) if known else ""
         if not path:

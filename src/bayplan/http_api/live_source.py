@@ -88,7 +88,7 @@ class LiveSource:
         self._table = table
         self._pods, self._nodes, self._events = pods, nodes, events
         self._deleted = [life for lives in table.deleted.values() for life in lives]
-        self._attended = frozenset(profile.scheduler_name for profile in server.settings.configuration.profiles)
+        self._attended = frozenset(profile.scheduler_name for profile in server.setup.configuration.profiles)
 
     @property
     def level(self) -> RecordLevel:
@@ -128,7 +128,7 @@ class LiveSource:
 
     def added_affinity_of(self, scheduler_name: str) -> NodeSelector | None:
         """Return the required node affinity that a profile adds to all pods, or None."""
-        for profile in self._server.settings.configuration.profiles:
+        for profile in self._server.setup.configuration.profiles:
             arguments = profile.plugin_arguments.get("NodeAffinity")
             if profile.scheduler_name == scheduler_name and isinstance(arguments, NodeAffinityArgs):
                 added = arguments.added_affinity

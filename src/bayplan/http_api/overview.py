@@ -113,7 +113,7 @@ def overview_document(
         latest=summaries.newest(LATEST, Deadline(0.05)),
         clock=clock_document(server.clock),
         scheduler=SchedulerStatus(
-            profiles=[profile.scheduler_name for profile in server.settings.configuration.profiles],
+            profiles=[profile.scheduler_name for profile in server.setup.configuration.profiles],
             plugins_failed=failures,
         ),
         source=source_facts(sources[0]) if sources else None,

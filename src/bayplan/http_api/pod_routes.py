@@ -145,7 +145,7 @@ async def matrix(state: ServerState, request: Request, query: Query) -> Response
     if attempt == NOW:
         # A trial ends with the choice of a node, so no results of later plugins exist.
         attempt, decisions = "latest", None
-    asked = matrix_plugins(state.server.settings.configuration)
+    asked = matrix_plugins(state.server.setup.configuration)
 
     def make(page: PodPage) -> AnyMatrix:
         def wanted(decision: Decision) -> MatrixQuery:

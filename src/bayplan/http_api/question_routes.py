@@ -238,13 +238,13 @@ def _bounded(change: Change) -> Change:
 
 async def _configuration(state: ServerState, wanted: WhatIfRequest) -> SchedulerConfiguration | None:
     """Return the configuration to try; None for the server's."""
-    settings, text = state.server.settings, wanted.config
+    setup, text = state.server.setup, wanted.config
     profile_changes = [change for change in wanted.changes if is_profile_change(change)]
     if text is None and not profile_changes:
         return None
-    configuration = settings.configuration
+    configuration = setup.configuration
     if text is not None:
-        configuration = await state.off_loop(lambda: check(settings, text))
+        configuration = await state.off_loop(lambda: check(setup, text))
     for change in profile_changes:
         configuration = changed_configuration(configuration, change)
     return configuration

@@ -13,24 +13,21 @@ from functools import cached_property
 from http import HTTPStatus
 from threading import Event
 from time import monotonic
-from typing import TypeVar, Unpack
+from typing import TypeVar
 
 from starlette.requests import Request
 
 from bayplan.answers.current_source import current_pods
-from bayplan.answers.question_cluster import MakeOptions, QuestionCluster
+from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.workloads import find_workload
 from bayplan.base.errors import BayplanError, InputError
 from bayplan.base.go_text.times import format_instant
 from bayplan.cluster.store import ChangeEvent
-from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.configuration.loading import SchedulerConfiguration
-from bayplan.framework.extender import Extender
 from bayplan.http_api.errors import RequestError
 from bayplan.http_api.forks import objects_now
-from bayplan.http_api.server_context import ServerContext, Settings
+from bayplan.http_api.server_context import ServerContext, Setup
 from bayplan.http_api.trial_runner import TrialEnded, TrialRunner, deadline_of
-from bayplan.live.plugin_guard import GuardedRegistry
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.sim.result import PodTimeline
@@ -57,65 +54,31 @@ class QuestionEnded(BayplanError):
     """A question was ended before it was answered."""
 
 
-class QuestionScheduler:
-    """Creates the schedulers of a question's trials, as a `bayplan.answers.question_cluster.SchedulerFactory`.
-
-    Args:
-        settings: the settings of the server.
-        configuration: the configuration of the schedulers: the server's, or the one to try.
-        runner: the runner of custom plugins.
-        extenders: the connected extenders.
-    """
-
-    def __init__(
-        self,
-        settings: Settings,
-        configuration: SchedulerConfiguration,
-        runner: TrialRunner,
-        extenders: Sequence[Extender] = (),
-    ) -> None:
-        self.configuration = configuration
-        self._settings = settings
-        self._runner = runner
-        self._extenders = extenders
-
-    def make(self, *, without: Collection[str] = (), **options: Unpack[MakeOptions]) -> Scheduler:
-        """Return a scheduler for `state`, by default an empty cluster, with the plugins in `without` disabled."""
-        settings, configuration, registry = self._settings, self.configuration, self._settings.registry
-        return settings.assemble(
-            configuration.without_plugins(without) if without else configuration,
-            GuardedRegistry(registry.plugins, self._runner, in_tree=registry.in_tree),
-            feature_gates=settings.feature_gates,
-            extenders=self._extenders,
-            **options,
-        )
-
-
 class Inquiry:
     """One question: the cluster that it is about, and the means to answer it. Use on the question thread.
 
     Args:
         cluster: the present cluster.
-        settings: the settings of the server.
+        setup: the setup of the server's scheduler.
         runner: the runner of custom plugins.
 
     Attributes:
         cluster: the argument of this name.
     """
 
-    def __init__(self, cluster: QuestionCluster, settings: Settings, runner: TrialRunner) -> None:
+    def __init__(self, cluster: QuestionCluster, setup: Setup, runner: TrialRunner) -> None:
         self.cluster = cluster
-        self._settings = settings
+        self._setup = setup
         self._runner = runner
 
-    def scheduler(self, configuration: SchedulerConfiguration) -> QuestionScheduler:
+    def scheduler(self, configuration: SchedulerConfiguration) -> Setup:
         """Return a factory of schedulers with another configuration. These schedulers call no extenders."""
-        return QuestionScheduler(self._settings, configuration, self._runner)
+        return self._setup.for_trial(configuration, self._runner)
 
     @cached_property
     def profiles(self) -> Collection[str]:
         """The scheduler names of the configured profiles."""
-        return [profile.scheduler_name for profile in self._settings.configuration.profiles]
+        return [profile.scheduler_name for profile in self._setup.configuration.profiles]
 
     @cached_property
     def timelines(self) -> Sequence[PodTimeline]:
@@ -166,11 +129,11 @@ class Inquiry:
         """The assumptions behind every answer, in sentences."""
         found = [
             "this server's configuration applies"
-            if self._settings.configuration_text
+            if self._setup.configuration_text
             else "kube-scheduler's defaults apply, because this server has no configuration",
             f"the cluster as of {format_instant(self.cluster.now_ns)}",
         ]
-        if len(self.cluster.state.nodes) >= 100 and self._settings.configuration.percentage_of_nodes_to_score != 100:
+        if len(self.cluster.state.nodes) >= 100 and self._setup.configuration.percentage_of_nodes_to_score != 100:
             found.append("all nodes are examined, without the sampling of percentageOfNodesToScore")
         return found
 
@@ -218,11 +181,11 @@ class Questions:
                 hint="again in a moment",
             )
         server, cancelled = self._server, Event()
-        settings, now_ns, version = server.settings, server.clock.now_ns(), self._version
+        setup, now_ns, version = server.setup, server.clock.now_ns(), self._version
         objects = None if version == self._copied else list(objects_now(server.bridge.store).values())
         self._pending += 1
         running = asyncio.get_running_loop().run_in_executor(
-            self._thread, lambda: self._answer(objects, version, settings, now_ns, cancelled, work)
+            self._thread, lambda: self._answer(objects, version, setup, now_ns, cancelled, work)
         )
         try:
             while not (await asyncio.wait({running}, timeout=LISTEN_SECONDS))[0]:
@@ -245,7 +208,7 @@ class Questions:
         self,
         objects: Sequence[KubernetesObject] | None,
         version: int,
-        settings: Settings,
+        setup: Setup,
         now_ns: int,
         cancelled: Event,
         work: Callable[[Inquiry], T],
@@ -259,16 +222,16 @@ class Questions:
                 raise QuestionEnded(f"the answer takes more than {ANSWER_SECONDS:.0f} s")
 
         runner = TrialRunner(
-            min(CALL_SECONDS, deadline_of(settings.registry)),
+            min(CALL_SECONDS, deadline_of(setup.runner)),
             lambda: not cancelled.is_set() and not self._closed.is_set() and monotonic() < end,
         )
         try:
             checkpoint()
-            with settings.connect(settings.configuration) as connections:
-                factory = QuestionScheduler(settings, settings.configuration, runner, connections.extenders)
-                cluster = self._cluster(objects, version, factory).with_scheduler(factory)
-                cluster.now_ns, cluster.seed, cluster.checkpoint = now_ns, settings.seed, checkpoint
-                return work(Inquiry(cluster, settings, runner))
+            trial = setup.for_trial(setup.configuration, runner, calls_extenders=True)
+            with trial.connections:
+                cluster = self._cluster(objects, version, trial).with_scheduler(trial)
+                cluster.now_ns, cluster.seed, cluster.checkpoint = now_ns, setup.seed, checkpoint
+                return work(Inquiry(cluster, setup, runner))
         except (QuestionEnded, TrialEnded) as problem:
             raise RequestError(
                 HTTPStatus.SERVICE_UNAVAILABLE,
@@ -279,14 +242,12 @@ class Questions:
         finally:
             runner.close()
 
-    def _cluster(
-        self, objects: Sequence[KubernetesObject] | None, version: int, factory: QuestionScheduler
-    ) -> QuestionCluster:
+    def _cluster(self, objects: Sequence[KubernetesObject] | None, version: int, scheduler: Setup) -> QuestionCluster:
         """Return the copy of the cluster; if `objects` are given and newer, create it from them."""
         if self._copy is None or (objects is not None and version != self._copied):
             if objects is None:
                 raise QuestionEnded("the copy of the cluster was discarded")
             self._copy, self._copied = None, -1
-            self._copy = QuestionCluster(objects, factory)
+            self._copy = QuestionCluster(objects, scheduler)
             self._copied = version
         return self._copy

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
+from bayplan.answers.question_cluster import SchedulerFactory
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.store.store import Snapshot
 from bayplan.base.clock import Clock
 from bayplan.cluster.store import ChangeEvent, ObjectStore
-from bayplan.engine.assemble import Assemble
 from bayplan.engine.decision import Decision, Record
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
@@ -23,6 +23,7 @@ from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.registry import Registry
 from bayplan.live.decision_store import LatePoints, PointResult
 from bayplan.live.instrumented_queue import Origin
+from bayplan.live.plugin_runner import PluginRunner
 
 T = TypeVar("T")
 
@@ -176,8 +177,8 @@ class Engine(Protocol):
         ...
 
 
-class Settings(Protocol):
-    """The settings of the scheduler."""
+class Setup(SchedulerFactory, Protocol):
+    """The setup of the scheduler."""
 
     @property
     def configuration_text(self) -> str:
@@ -210,12 +211,19 @@ class Settings(Protocol):
         ...
 
     @property
-    def assemble(self) -> Assemble:
-        """The function that creates a scheduler from a configuration."""
+    def runner(self) -> PluginRunner | None:
+        """The runner of custom plugins."""
         ...
 
-    def connect(self, configuration: SchedulerConfiguration) -> ExtenderConnections:
-        """Connect to the extenders of a configuration."""
+    @property
+    def connections(self) -> ExtenderConnections:
+        """The connections to the configured extenders."""
+        ...
+
+    def for_trial(
+        self, configuration: SchedulerConfiguration, runner: PluginRunner, *, calls_extenders: bool = False
+    ) -> Setup:
+        """Return the setup with another configuration and runner; close its connections if it calls extenders."""
         ...
 
     def examine(self, text: str) -> Examination:
@@ -285,8 +293,8 @@ class ServerContext(Protocol):
         ...
 
     @property
-    def settings(self) -> Settings:
-        """The settings of the scheduler."""
+    def setup(self) -> Setup:
+        """The setup of the scheduler."""
         ...
 
     @property

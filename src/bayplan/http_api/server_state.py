@@ -64,7 +64,7 @@ class ServerState:
     def __init__(self, server: ServerContext) -> None:
         self.server = server
         self.start_ns = server.clock.now_ns()
-        self.view = ClusterView(server, request_gates(server.settings.feature_gates))
+        self.view = ClusterView(server, request_gates(server.setup.feature_gates))
         self.events = EventIndex(server.backend)
         self.queue = QueueView(server.engine)
         self.summaries = DecisionSummaries(server.decisions)

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from bayplan.base.errors import BayplanError, PluginFailure
-from bayplan.framework.registry import Registry
-from bayplan.live.plugin_guard import GuardedRegistry
 from bayplan.live.plugin_runner import DEFAULT_DEADLINE_SECONDS, PluginRunner
 
 T = TypeVar("T")
@@ -60,8 +58,6 @@ class TrialRunner(PluginRunner):
             raise TrialEnded(self._ended_by) from failure
 
 
-def deadline_of(registry: Registry) -> float:
+def deadline_of(runner: PluginRunner | None) -> float:
     """Return the time limit for a call of a custom plugin in the running scheduler, in seconds."""
-    if isinstance(registry, GuardedRegistry):
-        return registry.runner.deadline_seconds
-    return DEFAULT_DEADLINE_SECONDS
+    return DEFAULT_DEADLINE_SECONDS if runner is None else runner.deadline_seconds

@@ -75,6 +75,11 @@ class GuardedRegistry(Registry):
 
     runner: PluginRunner
 
+    @classmethod
+    def of(cls, registry: Registry, runner: PluginRunner) -> GuardedRegistry:
+        """Return a registry with the same plugins whose custom ones a runner calls."""
+        return cls(registry.plugins, runner, in_tree=registry.in_tree)
+
     def make(self, name: str, arguments: object, handle: Handle) -> Plugin[object]:
         """Create a plugin.
 

@@ -17,7 +17,7 @@ from bayplan.analysis.run_facts import run_facts
 from bayplan.answers.node_groups import ZONE
 from bayplan.answers.node_shapes import HOSTNAME, place_labels, platform_labels
 from bayplan.answers.workloads import template_of
-from bayplan.app.scheduler_setup import SchedulerSetup, read_setup
+from bayplan.app.scheduler_setup import SchedulerOptions, SchedulerSetup, read_setup
 from bayplan.app.simulation import RunFiles, SimulationOptions, prepare_simulation, read_run_files
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.durations import read_duration
@@ -198,7 +198,7 @@ def check_plugins(registry: Registry, names: Iterable[str]) -> None:
 
 def _read_setup(plan: SweepPlan, configuration: Mapping[str, object]) -> SchedulerSetup:
     text = msgspec.json.encode(configuration).decode()
-    return read_setup(text=text, where="configuration of the trial", plugins=plan.plugins)
+    return read_setup(SchedulerOptions(text=text, where="configuration of the trial", plugins=plan.plugins))
 
 
 def _without_scores(setup: SchedulerSetup, plugins: Collection[str]) -> SchedulerSetup:

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import msgspec
 from msgspec.structs import replace
 
-from bayplan.app.scheduler_setup import SchedulerSetup, read_setup
+from bayplan.app.scheduler_setup import SchedulerOptions, SchedulerSetup, read_setup
 from bayplan.app.waiting_explanation import why_waiting
 from bayplan.base.durations import DAY_NS, SECOND_NS
 from bayplan.base.random_streams import RandomStreams
@@ -254,4 +254,5 @@ def _lines(refused: Mapping[str, str]) -> list[str]:
 def _setup_of(config: Path | None, feature_gates: str, plugins: Sequence[str | type[Plugin[Any]]]) -> SchedulerSetup:
     names = [each for each in plugins if isinstance(each, str)]
     classes = [each for each in plugins if not isinstance(each, str)]
-    return read_setup(config=config, feature_gates=feature_gates, plugins=names).with_plugins(*classes)
+    options = SchedulerOptions(config=config, feature_gates=feature_gates, plugins=names)
+    return read_setup(options).with_plugins(*classes)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from bayplan.analysis.units import format_duration
 from bayplan.app.custom_plugins import reported_plugin_errors
-from bayplan.app.scheduler_setup import SchedulerSetup, read_setup
+from bayplan.app.scheduler_setup import SchedulerOptions, SchedulerSetup, read_setup
 from bayplan.app.sources.assumptions import (
     configuration_assumption,
     newest_time_ns,
@@ -75,13 +75,15 @@ def read_setup_of(
         feature_gates, text, where: the settings of the source; the user's settings take precedence.
     """
     return read_setup(
-        mode=options.mode,
-        config=options.config,
-        algorithm_provider=options.algorithm_provider,
-        feature_gates=options.feature_gates or feature_gates,
-        plugins=options.plugins,
-        text=text,
-        where=where,
+        SchedulerOptions(
+            mode=options.mode,
+            config=options.config,
+            algorithm_provider=options.algorithm_provider,
+            feature_gates=options.feature_gates or feature_gates,
+            plugins=options.plugins,
+            text=text,
+            where=where,
+        )
     )
 
 
