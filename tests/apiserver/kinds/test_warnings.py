@@ -186,3 +186,34 @@ def test_an_update_of_a_stateful_set_names_the_spec_of_its_claims() -> None:
     assert [value for name, value in labels.headers if name == "warning"] == [
         f'299 - "spec.volumeClaimTemplates[0].Spec.resources.requests[storage]: {text}"'.replace('"1m"', '\\"1m\\"')
     ]
+
+
+_CLAIM_SPEC: Document = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1m"}}}
+
+
+def test_warnings_of_a_template_are_in_upstreams_order() -> None:
+    volumes = [
+        {"name": "v", "projected": {"sources": [{}]}},
+        {"name": "w", "ephemeral": {"volumeClaimTemplate": {"spec": _CLAIM_SPEC}}},
+    ]
+    container = {"name": "c", "image": "i", "resources": {"limits": {"memory": "1m"}}}
+    spec: Document = {
+        "containers": [container, {"name": "d", "image": "i"}],
+        "volumes": volumes,
+        "dnsConfig": {"nameservers": ["::01"]},
+        "hostAliases": [{"ip": "::0", "hostnames": ["h"]}],
+    }
+    notes = {_APP_ARMOR: "unconfined", f"{_APP_ARMOR[:-1]}d": "unconfined"}
+    template = {"metadata": {"labels": {"a": "b"}, "annotations": notes}, "spec": spec}
+    body = {"metadata": {"name": "d"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}}
+    fraction = 'fractional byte value "1m" is invalid, must be an integer'
+
+    assert _warnings("POST", "/apis/apps/v1/namespaces/default/daemonsets", body) == [
+        f"spec.template.spec.volumes[1].ephemeral.volumeClaimTemplate.spec.resources.requests[storage]: {fraction}",
+        'volume "v" (Projected) has no sources provided',
+        f"spec.template.{_DEPRECATED}",
+        f"spec.template.spec.containers[0].resources.limits[memory]: {fraction}",
+        f"spec.template.{_DEPRECATED.replace('io/c', 'io/d')}",
+        'spec.template.spec.dnsConfig.nameservers[0]: IPv6 address "::01" should be in RFC 5952 canonical format ("::1")',
+        'spec.template.spec.hostAliases[0].ip: IPv6 address "::0" should be in RFC 5952 canonical format ("::")',
+    ]

@@ -119,3 +119,55 @@ def test_a_repeated_label_key_that_the_selector_has_is_reported_at_its_last_plac
     assert isinstance(causes, list)
     want = "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0][1]"
     assert {each["field"] for each in causes} == {want}
+
+
+def _messages(spec: Document) -> list[tuple[str, str]]:
+    answer = Client().call("POST", PODS, {"metadata": {"name": "p"}, "spec": spec})
+    causes = answer.at("details.causes")
+    assert isinstance(causes, list)
+    return [(str(each["field"]), str(each["message"])) for each in causes]
+
+
+def test_a_size_of_huge_pages_that_is_no_amount_has_no_multiples() -> None:
+    amounts = {"cpu": "1", "hugepages-x": "1Gi"}
+    container = {"name": "c", "image": "i", "resources": {"limits": amounts, "requests": amounts}}
+    text = 'Invalid value: "1Gi": 1Gi is not positive integer multiple of hugepages-x'
+
+    assert _messages({"containers": [container]}) == [
+        ("spec.containers[0].resources.limits[hugepages-x]", text),
+        ("spec.containers[0].resources.requests[hugepages-x]", text),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "want"),
+    [
+        ("kernel/shm_rmid_forced", "hostIPC", True),
+        ("kernel.shm", "hostIPC", True),
+        ("kernel.shmx", "hostIPC", False),
+        ("fs.mqueue.x", "hostIPC", True),
+        ("net.x", "hostNetwork", True),
+        ("net", "hostNetwork", False),
+    ],
+)
+def test_parameters_of_the_kernel_belong_to_a_namespace(name: str, field: str, want: bool) -> None:
+    context = {"sysctls": [{"name": name, "value": "1"}, {"name": "kernel.bad.", "value": "1"}]}
+    spec: Document = {"containers": [{"name": "c", "image": "i"}], "securityContext": context, field: True}
+    text = f"Invalid value: \"{name}\": may not be specified when '{field}' is true"
+
+    assert (("spec.securityContext.sysctls[0].name", text) in _messages(spec)) == want
+
+
+def test_the_name_of_an_ephemeral_volume_is_checked_with_its_source() -> None:
+    claim = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
+    volume = {"name": "A", "image": {"reference": "i"}, "ephemeral": {"volumeClaimTemplate": claim}}
+    second = {"name": "B", "emptyDir": {}, "ephemeral": {"volumeClaimTemplate": claim}}
+    found = _messages({"containers": [{"name": "c", "image": "i"}], "volumes": [volume, second]})
+
+    assert [(field, message[:30]) for field, message in found] == [
+        ("spec.volumes[0].name", 'Invalid value: "A": PVC name "'),
+        ("spec.volumes[0].image", "Forbidden: may not specify mor"),
+        ("spec.volumes[0].name", 'Invalid value: "A": a lowercas'),
+        ("spec.volumes[1].ephemeral", "Forbidden: may not specify mor"),
+        ("spec.volumes[1].name", 'Invalid value: "B": a lowercas'),
+    ]

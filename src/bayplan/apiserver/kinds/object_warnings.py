@@ -7,19 +7,17 @@ Source: the functions GetWarningsFor... and WarningsOnCreate of v1.36.3.
 
 from __future__ import annotations
 
-import ipaddress
-import re
 from collections.abc import Callable, Iterable, Iterator
 
+from bayplan.apiserver.kinds.address_warnings import address_warnings, network_warnings
 from bayplan.apiserver.kinds.definition_warnings import definition_warnings
 from bayplan.apiserver.kinds.key_pairs import key_pair_warnings
 from bayplan.apiserver.kinds.pod_warnings import (
     DEPRECATED_LABELS,
-    byte_warnings,
+    claim_spec_warnings,
     selector_term_warnings,
     template_warnings,
 )
-from bayplan.apiserver.validation.formats import parse_cidr, parse_ip
 from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.names import check_dns1123_label
 from bayplan.objects.selectors import quote
@@ -127,7 +125,7 @@ def _stateful_set(document: Document, below: str = "") -> Iterator[str]:
     """Yield the warnings about a StatefulSet. `below`: what upstream adds to the paths of claims in an update."""
     spec = part(document, "spec")
     for index, claim in enumerate(parts(spec, "volumeClaimTemplates")):
-        yield from _claim_spec(part(claim, "spec"), f"spec.volumeClaimTemplates[{index}]{below}")
+        yield from claim_spec_warnings(part(claim, "spec"), f"spec.volumeClaimTemplates[{index}]{below}")
     limit = spec.get("revisionHistoryLimit")
     if isinstance(limit, int) and limit < 0:
         text = "a negative value retains all historical revisions; a value >= 0 is recommended"
@@ -167,56 +165,13 @@ def _service(document: Document) -> Iterator[str]:
         yield "spec.externalIPs is deprecated and may no longer be implemented in some clusters"
     yield from address_warnings(spec.get("loadBalancerIP"), "spec.loadBalancerIP")
     for index, network in enumerate(texts(spec, "loadBalancerSourceRanges")):
-        yield from _network(network, f"spec.loadBalancerSourceRanges[{index}]")
+        yield from network_warnings(network, f"spec.loadBalancerSourceRanges[{index}]")
     if external and kind == "ExternalName":
         yield 'spec.externalIPs is ignored when spec.type is "ExternalName"'
     if spec.get("externalName") and kind != "ExternalName":
         yield 'spec.externalName is ignored when spec.type is not "ExternalName"'
     if spec.get("trafficDistribution") == "PreferClose":
         yield 'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"'
-
-
-def address_warnings(value: object, field: str) -> Iterator[str]:
-    """Yield a warning if an IP address is not in its standard notation."""
-    text = str(value or "")
-    if not text:
-        return
-    standard = ".".join(each.lstrip("0") or "0" for each in text.split(".")) if text.count(".") == 3 else text
-    try:
-        standard = str(ipaddress.ip_address(standard))
-    except ValueError:
-        return
-    if standard == text:
-        return
-    if ":" in text:
-        yield f"{field}: IPv6 address {quote(text)} should be in RFC 5952 canonical format ({quote(standard)})"
-    else:
-        yield f"{field}: non-standard IP address {quote(text)} is invalid: use {quote(standard)}"
-
-
-def _network(text: str, field: str) -> Iterator[str]:
-    """Yield warnings if a CIDR is ambiguous or not in its standard notation."""
-    network, address = parse_cidr(text.strip()), parse_ip(text.strip().partition("/")[0])
-    if network is None or address is None:
-        return
-    warned = False
-    if address != network.network_address:
-        single = f"{address}/{network.max_prefixlen}"
-        warned = True
-        yield (
-            f"{field}: CIDR value {quote(text)} is ambiguous in this context "
-            f"(should be {quote(str(network))} or {quote(single)}?)"
-        )
-    if network.version == 4 and re.search(r"(^|[./])0[0-9]", text):
-        warned = True
-        yield f"{field}: non-standard CIDR value {quote(text)} is invalid: use {quote(str(network))}"
-    if not warned and network.version == 6 and str(network) != text:
-        yield f"{field}: IPv6 CIDR value {quote(text)} should be in RFC 5952 canonical format ({quote(str(network))})"
-
-
-def _claim_spec(spec: Document, field: str) -> Iterator[str]:
-    for name in ("requests", "limits"):
-        yield from byte_warnings(part(spec, "resources", name), f"{field}.resources.{name}", ("storage",))
 
 
 def _beta_class(document: Document) -> Iterator[str]:
@@ -226,7 +181,7 @@ def _beta_class(document: Document) -> Iterator[str]:
 
 def _claim(document: Document) -> Iterator[str]:
     yield from _beta_class(document)
-    yield from _claim_spec(part(document, "spec"), "spec")
+    yield from claim_spec_warnings(part(document, "spec"), "spec")
 
 
 def _volume(document: Document) -> Iterator[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from bayplan.apiserver.kinds import app_armor
+from bayplan.apiserver.kinds.address_warnings import address_warnings
 from bayplan.apiserver.validation.formats import amount_of
 from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.names import check_label_value
@@ -45,6 +46,7 @@ _ANNOTATIONS = {
     _UNSAFE_SYSCTLS: 'non-functional in v1.11+; use the "sysctls" field instead',
 }
 _SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
+_SECCOMP = 'non-functional in v1.27+; use the "seccompProfile" field instead'
 _SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
 _BYTES = ("memory", "ephemeral-storage")
 _REQUIRED, _PREFERRED = (f"{word}DuringSchedulingIgnoredDuringExecution" for word in ("required", "preferred"))
@@ -61,10 +63,14 @@ def template_warnings(template: Document, field: str) -> list[str]:
     """
     spec, annotations = part(template, "spec"), part(template, "metadata", "annotations")
     found = list(_selector_warnings(spec, f"{field}spec"))
-    if annotations:
-        found += _annotation_warnings(spec, annotations, f"{field}metadata.annotations")
+    noted = f"{field}metadata.annotations"
+    found += [f"{noted}[{key}]: {text}" for key, text in _ANNOTATIONS.items() if key in annotations]
     found += _list_warnings(spec, f"{field}spec")
+    if _SECCOMP_POD in annotations and not part(spec, "securityContext").get("seccompProfile"):
+        found.append(f"{noted}[{_SECCOMP_POD}]: {_SECCOMP}")
     for container, here in _containers(spec, f"{field}spec"):
+        if annotations:
+            found += _profile_warnings(container, spec, annotations, noted)
         found += _container_warnings(container, here)
     found += _port_warnings(spec, f"{field}spec")
     seconds = spec.get("terminationGracePeriodSeconds")
@@ -79,7 +85,7 @@ def template_warnings(template: Document, field: str) -> list[str]:
         for index, term in enumerate(parts(affinity, _PREFERRED)):
             if part(term, "podAffinityTerm").get("labelSelector") is None:
                 found.append(f"{here}.{_PREFERRED}[{index}].podAffinityTerm.labelSelector: {_NO_SELECTOR}")
-    return found
+    return found + list(_address_warnings(spec, f"{field}spec"))
 
 
 def selector_term_warnings(term: Document, field: str, *, values: bool = False) -> Iterator[str]:
@@ -112,20 +118,21 @@ def _selector_warnings(spec: Document, field: str) -> Iterator[str]:
             yield f"{place}.labelSelector: {_NO_SELECTOR}"
 
 
-def _annotation_warnings(spec: Document, annotations: Document, field: str) -> Iterator[str]:
-    for key, text in _ANNOTATIONS.items():
-        if key in annotations:
-            yield f"{field}[{key}]: {text}"
-    seccomp = 'non-functional in v1.27+; use the "seccompProfile" field instead'
-    security = part(spec, "securityContext")
-    if _SECCOMP_POD in annotations and not security.get("seccompProfile"):
-        yield f"{field}[{_SECCOMP_POD}]: {seccomp}"
-    for container, _ in _containers(spec, ""):
-        name, own = str(container.get("name")), part(container, "securityContext")
-        if _SECCOMP_CONTAINER + name in annotations and not own.get("seccompProfile"):
-            yield f"{field}[{_SECCOMP_CONTAINER}{name}]: {seccomp}"
-        if field != _POD_ANNOTATIONS:  # For pods, `app_armor_warnings` comes first.
-            yield from _app_armor_warnings(container, spec, annotations, field)
+def _address_warnings(spec: Document, field: str) -> Iterator[str]:
+    if "dnsConfig" in spec:
+        for index, address in enumerate(texts(part(spec, "dnsConfig"), "nameservers")):
+            yield from address_warnings(address, f"{field}.dnsConfig.nameservers[{index}]")
+    for index, alias in enumerate(parts(spec, "hostAliases")):
+        yield from address_warnings(alias.get("ip"), f"{field}.hostAliases[{index}].ip")
+
+
+def _profile_warnings(container: Document, spec: Document, annotations: Document, field: str) -> Iterator[str]:
+    """Yield warnings about annotations for which a container's security context has a field."""
+    key = f"{_SECCOMP_CONTAINER}{container.get('name')}"
+    if key in annotations and not part(container, "securityContext").get("seccompProfile"):
+        yield f"{field}[{key}]: {_SECCOMP}"
+    if field != _POD_ANNOTATIONS:  # For pods, `app_armor_warnings` comes first.
+        yield from _app_armor_warnings(container, spec, annotations, field)
 
 
 def app_armor_warnings(spec: Document, annotations: Document) -> Iterator[str]:
@@ -149,6 +156,9 @@ def _list_warnings(spec: Document, field: str) -> Iterator[str]:
             for name in _VOLUMES:
                 if volume.get(name) is not None:
                     yield f"{field}.volumes[{index}].{_SHOWN_AS.get(name, name)}: {_VOLUMES[name]}"
+            if "ephemeral" in volume:
+                claim = part(volume, "ephemeral", "volumeClaimTemplate", "spec")
+                yield from claim_spec_warnings(claim, f"{field}.volumes[{index}].ephemeral.volumeClaimTemplate.spec")
         yield from _overlaps(spec)
     if "hostAliases" in spec:
         yield from _repeated(parts(spec, "hostAliases"), "ip", f"{field}.hostAliases")
@@ -234,6 +244,12 @@ def byte_warnings(amounts: Document, field: str, names: Iterable[str] = _BYTES) 
         is_whole = amount.endswith(_WHOLE) and len(amount) <= _MAX_LENGTH
         if not is_whole and amount_of(amount).milli_value() % 1000:
             yield f"{field}[{name}]: fractional byte value {quote(amount)} is invalid, must be an integer"
+
+
+def claim_spec_warnings(spec: Document, field: str) -> Iterator[str]:
+    """Yield warnings about the storage that a volume claim requests."""
+    for name in ("requests", "limits"):
+        yield from byte_warnings(part(spec, "resources", name), f"{field}.resources.{name}", ("storage",))
 
 
 def _containers(spec: Document, field: str) -> list[tuple[Document, str]]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 from bayplan.apiserver.fields.field_set import Node
+from bayplan.apiserver.kinds.address_warnings import address_warnings
 from bayplan.apiserver.kinds.app_armor import set_app_armor_profiles
 from bayplan.apiserver.kinds.limit_ranges import admit_limits, check_pod_limits
-from bayplan.apiserver.kinds.object_warnings import address_warnings, host_name_warnings, pod_warnings
+from bayplan.apiserver.kinds.object_warnings import host_name_warnings, pod_warnings
 from bayplan.apiserver.kinds.pod_admission import (
     admit_priority,
     admit_runtime,

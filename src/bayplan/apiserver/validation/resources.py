@@ -7,6 +7,7 @@ from collections.abc import Callable
 from bayplan.apiserver.model.errors import Cause, duplicate, forbidden_value, invalid_value, not_supported, required
 from bayplan.apiserver.validation.engine import Causes, sent
 from bayplan.apiserver.validation.formats import amount_of, dns_label
+from bayplan.base.errors import InputError
 from bayplan.base.plain_data import Document, part, parts
 from bayplan.objects.names import check_qualified_name
 from bayplan.objects.quantity import Quantity
@@ -117,7 +118,10 @@ def basic_amount(amount: str, path: str) -> list[Cause]:
 
 
 def _huge_pages(name: str, amount: str, path: str, out: Causes) -> None:
-    size = Quantity.parse(name.removeprefix(_HUGE_PAGES) or "0")
+    try:
+        size = Quantity.parse(name.removeprefix(_HUGE_PAGES) or "0")
+    except InputError:
+        size = Quantity.parse("0")  # A name that is not an amount has no multiples.
     is_size = size.sign() > 0 and size.milli_value() % 1000 == 0 and size.value() != 0
     if not is_size or amount_of(amount).value() % size.value():
         out.append(invalid_value(path, quote(amount), f"{amount} is not positive integer multiple of {name}"))

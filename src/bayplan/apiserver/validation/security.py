@@ -26,6 +26,12 @@ from bayplan.objects.selectors import quote
 
 _PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
 _SYSCTL = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?")
+_IPC_SYSCTLS = frozenset(
+    ["kernel.sem", "kernel.shm", "kernel.msg"]
+    + [f"kernel.shm{each}" for each in ("all", "max", "mni", "_rmid_forced")]
+    + [f"kernel.msg{each}" for each in ("max", "mnb", "mni")]
+)
+_SWAPPED = str.maketrans("./", "/.")
 _SYSCTL_TEXT = (
     "must have at most 253 characters and match regex "
     "^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$"
@@ -167,10 +173,10 @@ def _sysctls(spec: Document, context: Document, path: str, out: Causes) -> None:
         elif name in seen:
             out.append(duplicate(here, quote(name)))
         seen.add(name)
-        dotted = name.replace("/", ".") if "/" in name.split(".")[0] else name
-        if spec.get("hostNetwork") and dotted.startswith("net."):
+        kernel_name = (name.translate(_SWAPPED) if "/" in name.split(".")[0] else name).partition("*")[0]
+        if spec.get("hostNetwork") and kernel_name.startswith("net."):
             out.append(invalid_value(here, quote(name), "may not be specified when 'hostNetwork' is true"))
-        elif spec.get("hostIPC") and dotted.startswith(("kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.")):
+        elif spec.get("hostIPC") and (kernel_name in _IPC_SYSCTLS or kernel_name.startswith("fs.mqueue.")):
             out.append(invalid_value(here, quote(name), "may not be specified when 'hostIPC' is true"))
 
 

@@ -406,7 +406,7 @@ PERSISTENT_SOURCES: dict[str, Rule] = {
 _FORBIDDEN_AS = {"downwardAPI": "downwarAPI", "cephfs": "cephFS"}
 
 
-def pod_volume_source(volume: Document, path: str, out: Causes) -> None:
+def _pod_volume_source(volume: Document, path: str, pod_name: str, out: Causes) -> None:
     """Check that a volume of a pod has exactly one source, and check this source."""
     count = 0
     empty = volume.get("emptyDir")
@@ -422,13 +422,15 @@ def pod_volume_source(volume: Document, path: str, out: Causes) -> None:
                 count += 1
                 shown, rule = POD_SOURCES[name]
                 rule(source, f"{path}.{shown}", out)
+                if name == "ephemeral":
+                    out.extend(_claim_name_problems(volume, path, pod_name))
     else:
-        count = _several_sources(volume, path, count, out)
+        count = _several_sources(volume, path, pod_name, count, out)
     if not count:
         out.append(required(path, "must specify a volume type"))
 
 
-def _several_sources(volume: Document, path: str, count: int, out: Causes) -> int:
+def _several_sources(volume: Document, path: str, pod_name: str, count: int, out: Causes) -> int:
     for name, (shown, rule) in POD_SOURCES.items():
         source = volume.get(name)
         if not isinstance(source, dict):
@@ -437,12 +439,18 @@ def _several_sources(volume: Document, path: str, count: int, out: Causes) -> in
             out.append(forbidden_value(f"{path}.{_FORBIDDEN_AS.get(name, name)}", _SEVERAL))
         else:
             rule(source, f"{path}.{shown}", out)
+            if name == "ephemeral":
+                out.extend(_claim_name_problems(volume, path, pod_name))
         count += 1
     return count
 
 
-def _claim_name_problems(claim: str, name: str, path: str) -> Causes:
+def _claim_name_problems(volume: Document, path: str, pod_name: str) -> Causes:
     """Return the errors about the name of the claim that is created for an ephemeral volume."""
+    name = str(volume.get("name") or "")
+    if not name or not pod_name:
+        return []
+    claim = f"{pod_name}-{name}"
     problems = check_dns1123_subdomain(claim)
     return [invalid_value(f"{path}.name", quote(name), f"PVC name {quote(claim)}: {each}") for each in problems]
 
@@ -455,9 +463,7 @@ def pod_volumes(document: Document, path: str, pod_name: str, out: Causes) -> di
     for index, volume in enumerate(volumes):
         here, name = f"{path}.volumes[{index}]", str(volume.get("name") or "")
         before = len(out)
-        pod_volume_source(volume, here, out)
-        if name and pod_name and "ephemeral" in volume:
-            out.extend(_claim_name_problems(f"{pod_name}-{name}", name, here))
+        _pod_volume_source(volume, here, pod_name, out)
         if not name:
             out.append(required(f"{here}.name"))
         else:
