@@ -185,3 +185,47 @@ def test_ephemeral_containers_can_be_added_but_not_changed_or_removed(client: Cl
     gone = client.patch(f"{PODS}/p/ephemeralcontainers", {"spec": {"ephemeralContainers": None}})
     assert gone.status == 422
     assert 'existing ephemeral containers "debug" may not be removed' in str(gone.at("message"))
+
+
+def test_ephemeral_containers_are_checked_like_other_containers_of_a_pod(client: Client) -> None:
+    reference = {"fileKeyRef": {"volumeName": "v", "path": "p", "key": "k"}}
+    container = {"name": "e", "image": " i", "env": [{"name": "A", "valueFrom": reference}]}
+    answer = client.patch(f"{PODS}/p/ephemeralcontainers", {"spec": {"ephemeralContainers": [container]}})
+    causes = answer.at("details.causes")
+
+    assert answer.status == 422
+    assert isinstance(causes, list)
+    assert [each["field"] for each in causes] == [
+        "spec.ephemeralContainers[0].image",
+        "spec.ephemeralContainers[0].env[0].valueFrom.fileKeyRef.volumeName",
+    ]
+
+
+def test_a_gated_pod_cannot_get_an_affinity_without_a_node_affinity() -> None:
+    client, spec = Client(), {"containers": [{"name": "c", "image": "i"}], "schedulingGates": [{"name": "a"}]}
+    path = f"{PODS}/p"
+    assert client.call("POST", PODS, {"metadata": {"name": "p"}, "spec": spec}).status == 201
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}
+    node_affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+
+    assert client.patch(path, {"spec": {"affinity": {}}}).status == 422
+    assert client.patch(path, {"spec": {"affinity": {"nodeAffinity": node_affinity}}}).status == 200
+
+
+@pytest.mark.parametrize(
+    ("containers", "resources", "want"),
+    [
+        ([{"cpu": "1", "memory": "1Mi"}], None, "Guaranteed"),
+        ([{"cpu": "1", "memory": "1Mi"}], {}, "BestEffort"),
+        ([{"cpu": "1", "memory": "1Mi", "requests": {"cpu": "0"}}], None, "Burstable"),
+    ],
+)
+def test_the_qos_class_depends_on_all_amounts(containers: list[Document], resources: object, want: str) -> None:
+    made = []
+    for index, limits in enumerate(containers):
+        requests = limits.pop("requests", {})
+        made.append({"name": f"c{index}", "image": "i", "resources": {"limits": limits, "requests": requests}})
+    spec = {"containers": made} | ({} if resources is None else {"resources": resources})
+    answer = Client().call("POST", PODS, {"metadata": {"name": "p"}, "spec": spec})
+
+    assert answer.at("status.qosClass") == want

@@ -217,3 +217,10 @@ def test_warnings_of_a_template_are_in_upstreams_order() -> None:
         'spec.template.spec.dnsConfig.nameservers[0]: IPv6 address "::01" should be in RFC 5952 canonical format ("::1")',
         'spec.template.spec.hostAliases[0].ip: IPv6 address "::0" should be in RFC 5952 canonical format ("::")',
     ]
+
+
+def test_the_storage_os_volume_has_another_name_in_warnings() -> None:
+    volume = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageos": {"volumeName": "v"}}
+    want = ["spec.storageOS: deprecated in v1.22, non-functional in v1.25+"]
+
+    assert _warnings("POST", "/api/v1/persistentvolumes", {"metadata": {"name": "v"}, "spec": volume}) == want

@@ -14,6 +14,7 @@ from bayplan.apiserver.kinds.definition_warnings import definition_warnings
 from bayplan.apiserver.kinds.key_pairs import key_pair_warnings
 from bayplan.apiserver.kinds.pod_warnings import (
     DEPRECATED_LABELS,
+    VOLUME_FIELDS,
     claim_spec_warnings,
     selector_term_warnings,
     template_warnings,
@@ -193,7 +194,7 @@ def _volume(document: Document) -> Iterator[str]:
         yield from selector_term_warnings(term, f"spec.nodeAffinity.required.nodeSelectorTerms[{index}]")
     for name, text in _VOLUMES.items():
         if spec.get(name) is not None:
-            yield f"spec.{name}: {text}"
+            yield f"spec.{VOLUME_FIELDS.get(name, name)}: {text}"
 
 
 def _ingress(document: Document) -> Iterator[str]:

@@ -36,7 +36,8 @@ _VOLUMES = {
     "cephfs": "deprecated in v1.28, non-functional in v1.31+",
     "rbd": "deprecated in v1.28, non-functional in v1.31+",
 }
-_SHOWN_AS = {"storageos": "storageOS"}
+VOLUME_FIELDS = {"storageos": "storageOS"}
+"""Types of volumes that warnings spell differently than the API."""
 _CRITICAL = "scheduler.alpha.kubernetes.io/critical-pod"
 _SYSCTLS = "security.alpha.kubernetes.io/sysctls"
 _UNSAFE_SYSCTLS = "security.alpha.kubernetes.io/unsafe-sysctls"
@@ -155,7 +156,7 @@ def _list_warnings(spec: Document, field: str) -> Iterator[str]:
         for index, volume in enumerate(parts(spec, "volumes")):
             for name in _VOLUMES:
                 if volume.get(name) is not None:
-                    yield f"{field}.volumes[{index}].{_SHOWN_AS.get(name, name)}: {_VOLUMES[name]}"
+                    yield f"{field}.volumes[{index}].{VOLUME_FIELDS.get(name, name)}: {_VOLUMES[name]}"
             if "ephemeral" in volume:
                 claim = part(volume, "ephemeral", "volumeClaimTemplate", "spec")
                 yield from claim_spec_warnings(claim, f"{field}.volumes[{index}].ephemeral.volumeClaimTemplate.spec")

@@ -415,6 +415,13 @@ def common_container(container: Document, path: str, pod: PodContext, out: Cause
         container_security(context, f"{path}.securityContext", out, host_users=pod.host_users)
 
 
+def image_padding(container: Document, path: str, out: Causes) -> None:
+    """Check that the image of a container in a pod, not a template, has no spaces around it."""
+    image = str(container.get("image") or "")
+    if image != image.strip():
+        out.append(invalid_value(f"{path}.image", quote(image), "must not have leading or trailing whitespace"))
+
+
 def containers(spec: Document, path: str, pod: PodContext, out: Causes) -> None:
     """Check the regular containers in a pod's spec."""
     here = f"{path}.containers"

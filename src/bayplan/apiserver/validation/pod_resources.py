@@ -85,7 +85,7 @@ def quality_of_service(pod: Document) -> str:
     """Return the QoS class of a pod: ``Guaranteed``, ``Burstable`` or ``BestEffort``."""
     spec = part(pod, "spec")
     owners = [part(each, "resources") for each in (*parts(spec, "containers"), *parts(spec, "initContainers"))]
-    if part(spec, "resources"):
+    if spec.get("resources") is not None:
         owners = [part(spec, "resources")]
     if not any(_amounts(part(each, kind)) for each in owners for kind in ("requests", "limits")):
         return "BestEffort"
@@ -93,8 +93,7 @@ def quality_of_service(pod: Document) -> str:
         limits = _amounts(part(each, "limits"))
         if len(limits) < len(_COUNTED):
             return "Burstable"
-        requests = _amounts(part(each, "requests"))
-        if not requests or any(limits[name] != amount for name, amount in requests.items()):
+        if limits != _amounts(part(each, "requests")):
             return "Burstable"
     return "Guaranteed"
 

@@ -8,7 +8,13 @@ from bayplan.apiserver.model.errors import Cause, duplicate, forbidden_value, in
 from bayplan.apiserver.model.object_meta import check_annotations, check_labels
 from bayplan.apiserver.schema.emptied import Emptied
 from bayplan.apiserver.validation.affinity import AFFINITY, spread_constraints
-from bayplan.apiserver.validation.containers import PodContext, common_container, containers, init_containers
+from bayplan.apiserver.validation.containers import (
+    PodContext,
+    common_container,
+    containers,
+    image_padding,
+    init_containers,
+)
 from bayplan.apiserver.validation.engine import (
     Causes,
     between,
@@ -179,7 +185,7 @@ def _scheduling_group(document: Document, path: str, out: Causes) -> None:
 
 def _file_keys(spec: Document, path: str, out: Causes) -> None:
     sources = {each.get("name"): each for each in parts(spec, "volumes")}
-    for kind in ("initContainers", "containers"):
+    for kind in ("initContainers", "containers", "ephemeralContainers"):
         for index, container in enumerate(parts(spec, kind)):
             for position, variable in enumerate(parts(container, "env")):
                 reference = part(variable, "valueFrom").get("fileKeyRef")
@@ -281,6 +287,7 @@ def _ephemeral_containers(spec: Document, path: str, pod: PodContext, out: Cause
     for index, container in enumerate(parts(spec, "ephemeralContainers")):
         here, name = f"{path}.ephemeralContainers[{index}]", str(container.get("name") or "")
         common_container(container, here, pod, out)
+        image_padding(container, here, out)
         if name in names:
             out.append(duplicate(f"{here}.name", quote(name)))
         names.add(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bayplan.apiserver.model.errors import forbidden_value, invalid_value, required
 from bayplan.apiserver.model.object_meta import shown
 from bayplan.apiserver.schema.emptied import Emptied
+from bayplan.apiserver.validation.containers import image_padding
 from bayplan.apiserver.validation.engine import Causes, copied, inside, kind
 from bayplan.apiserver.validation.internal_json import difference, shown_as
 from bayplan.apiserver.validation.pod_annotations import pod_annotation_changes, pod_annotations, profile_annotations
@@ -12,7 +13,6 @@ from bayplan.apiserver.validation.pod_specs import check_pod_spec, pod_template
 from bayplan.apiserver.validation.pod_status import pod_status
 from bayplan.apiserver.validation.tolerations import tolerations
 from bayplan.base.plain_data import Document, part, parts
-from bayplan.objects.selectors import quote
 
 _INT32_MAX = 2**31 - 1
 _CHANGED = (
@@ -20,7 +20,6 @@ _CHANGED = (
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\n"
 )
-_PADDED = "must not have leading or trailing whitespace"
 
 
 def check_pod_metadata_and_spec(pod: Document, path: str, out: Causes) -> None:
@@ -36,9 +35,7 @@ def check_pod_metadata_and_spec(pod: Document, path: str, out: Causes) -> None:
                     out.append(forbidden_value(at, "must not be specified when serviceAccountName is not set"))
     for name in ("containers", "initContainers"):
         for index, container in enumerate(parts(spec, name)):
-            image = str(container.get("image") or "")
-            if image != image.strip():
-                out.append(invalid_value(f"spec.{name}[{index}].image", quote(image), _PADDED))
+            image_padding(container, f"spec.{name}[{index}]", out)
 
 
 def _create(pod: Document, path: str, out: Causes) -> None:
@@ -62,11 +59,10 @@ def _images(spec: Document, before: Document, name: str, out: Causes) -> bool:
         out.append(forbidden_value(f"spec.{name}", "pod updates may not add or remove containers"))
         return False
     for index, container in enumerate(new):
-        image, here = str(container.get("image") or ""), f"spec.{name}[{index}].image"
-        if not image:
-            out.append(required(here))
-        if image.strip() != image:
-            out.append(invalid_value(here, quote(image), _PADDED))
+        here = f"spec.{name}[{index}]"
+        if not container.get("image"):
+            out.append(required(f"{here}.image"))
+        image_padding(container, here, out)
     return True
 
 
@@ -144,13 +140,20 @@ def _gated_changes(changed: Document, before: Document, out: Causes) -> None:
             if not _only_additions(new, old):
                 detail = "only additions are allowed (no mutations or deletions)"
                 out.append(invalid_value(f"{here}[{index}]", shown_as("core.NodeSelectorTerm")(new), detail))
-    merged = {name: item for name, item in affinity.items() if name != "nodeAffinity"}
-    if "nodeAffinity" in affinity_before:
-        merged["nodeAffinity"] = affinity_before["nodeAffinity"]
-    if merged or "affinity" in before:
-        changed["affinity"] = merged
-    else:
+    _restore_node_affinity(changed, before)
+
+
+def _restore_node_affinity(changed: Document, before: Document) -> None:
+    node_affinity = part(before, "affinity").get("nodeAffinity")
+    if part(changed, "affinity").get("nodeAffinity") == node_affinity:
+        return
+    others = {name: item for name, item in part(changed, "affinity").items() if name != "nodeAffinity"}
+    if before.get("affinity") is None and not others:
         changed.pop("affinity", None)
+    elif node_affinity is None:
+        changed["affinity"] = others
+    else:
+        changed["affinity"] = others | {"nodeAffinity": node_affinity}
 
 
 def _restore(changed: Document, before: Document, name: str) -> None:
