@@ -224,3 +224,11 @@ def test_the_storage_os_volume_has_another_name_in_warnings() -> None:
     want = ["spec.storageOS: deprecated in v1.22, non-functional in v1.25+"]
 
     assert _warnings("POST", "/api/v1/persistentvolumes", {"metadata": {"name": "v"}, "spec": volume}) == want
+
+
+def test_a_mapped_address_is_not_standard() -> None:
+    service: Document = {"ports": [{"port": 80}], "loadBalancerIP": "::ffff:1.2.3.4"}
+    text = 'spec.loadBalancerIP: non-standard IP address "::ffff:1.2.3.4" is invalid: use "1.2.3.4"'
+
+    answer = _warnings("POST", "/api/v1/namespaces/default/services", {"metadata": {"name": "s"}, "spec": service})
+    assert answer == [text]

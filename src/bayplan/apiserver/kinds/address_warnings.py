@@ -20,12 +20,14 @@ def address_warnings(value: object, field: str) -> Iterator[str]:
         return
     standard = ".".join(each.lstrip("0") or "0" for each in text.split(".")) if text.count(".") == 3 else text
     try:
-        standard = str(ipaddress.ip_address(standard))
+        address = ipaddress.ip_address(standard)
     except ValueError:
         return
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    standard = str(mapped or address)
     if standard == text:
         return
-    if ":" in text:
+    if ":" in text and mapped is None:
         yield f"{field}: IPv6 address {quote(text)} should be in RFC 5952 canonical format ({quote(standard)})"
     else:
         yield f"{field}: non-standard IP address {quote(text)} is invalid: use {quote(standard)}"
