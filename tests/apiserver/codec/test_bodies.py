@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from bayplan.apiserver.codec import bodies
-from bayplan.apiserver.codec.bodies import BodyError, Parsed, parse_json, parse_yaml, summarize
+from bayplan.apiserver.codec.bodies import BodyError, parse_json, parse_yaml, summarize
 
 
 def test_the_last_duplicate_json_key_wins_and_duplicates_are_reported() -> None:
     parsed = parse_json(b'{"a":{"b":1,"b":2},"c":[{"d":1,"d":{"e":1,"e":2}}]}')
-    assert parsed == Parsed(
-        {"a": {"b": 2}, "c": [{"d": {"e": 2}}]}, [f'duplicate field "{path}"' for path in ("a.b", "c[0].d", "c[0].d.e")]
+    assert parsed[:2] == (
+        {"a": {"b": 2}, "c": [{"d": {"e": 2}}]},
+        [f'duplicate field "{path}"' for path in ("a.b", "c[0].d", "c[0].d.e")],
     )
     assert isinstance(parsed.value, dict)
     assert type(parsed.value["a"]) is dict
@@ -20,7 +21,7 @@ def test_the_last_duplicate_json_key_wins_and_duplicates_are_reported() -> None:
 @pytest.mark.parametrize("colon", ["\\u003a", "\\u003A"])
 def test_duplicate_json_keys_with_an_escaped_colon_are_reported(colon: str) -> None:
     parsed = parse_json(f'{{"a{colon}b":1,"a{colon}b":2}}'.encode())
-    assert parsed == Parsed({"a:b": 2}, ['duplicate field "a:b"'])
+    assert parsed[:2] == ({"a:b": 2}, ['duplicate field "a:b"'])
 
 
 def test_duplicate_yaml_keys_are_reported_with_lines() -> None:
@@ -113,7 +114,7 @@ def test_a_lone_surrogate_is_replaced() -> None:
         "a": ["x\ufffd"],
         "\ufffd": "\U0001f600",
     }
-    assert parse_json(b'{"a":"\\ud800","a":1,"b":2}') == Parsed({"a": 1, "b": 2}, ['duplicate field "a"'])
+    assert parse_json(b'{"a":"\\ud800","a":1,"b":2}')[:2] == ({"a": 1, "b": 2}, ['duplicate field "a"'])
 
 
 @pytest.mark.parametrize(

@@ -25,15 +25,23 @@ class BodyError(ValueError):
 class Parsed(NamedTuple):
     """A decoded value, and the errors of strict decoding about repeated keys.
 
-    The last value of a repeated key counts.
+    Attributes:
+        value: the value, with the last value of each repeated key.
+        duplicates: the errors.
+        sent: the value with `Repeated` objects; None if no key in a JSON body is repeated.
     """
 
     value: object
     duplicates: list[str]
+    sent: object = None
 
 
-class _Repeated(dict[str, object]):
-    """An object in which a key is repeated."""
+class Repeated(dict[str, object]):
+    """An object in which a key is repeated.
+
+    Attributes:
+        pairs: all keys and values.
+    """
 
     def __init__(self, pairs: list[tuple[str, object]]) -> None:
         super().__init__(pairs)
@@ -56,7 +64,7 @@ def parse_json(data: bytes) -> Parsed:
         found = dict(pairs)
         if len(found) != len(pairs):
             repeated = True
-            return _Repeated(pairs)
+            return Repeated(pairs)
         return found
 
     text = data.decode("utf-8", "replace")
@@ -67,7 +75,8 @@ def parse_json(data: bytes) -> Parsed:
     if "\\ud" in text or "\\uD" in text:
         value = _without_surrogates(value)
     if repeated:
-        return Parsed(_plain(value), [f'duplicate field "{path}"' for path in dict.fromkeys(_list_repeated(value, ""))])
+        found = [f'duplicate field "{path}"' for path in dict.fromkeys(_list_repeated(value, ""))]
+        return Parsed(_plain(value), found, value)
     return Parsed(value, [])
 
 
@@ -110,8 +119,8 @@ def _without_surrogates(value: object) -> object:
     """Return a value with unpaired surrogates replaced, as Go does, because they could not be encoded."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, _Repeated):
-        return _Repeated([(str(_without_surrogates(name)), _without_surrogates(item)) for name, item in value.pairs])
+    if isinstance(value, Repeated):
+        return Repeated([(str(_without_surrogates(name)), _without_surrogates(item)) for name, item in value.pairs])
     if isinstance(value, dict):
         return {str(_without_surrogates(name)): _without_surrogates(item) for name, item in value.items()}
     return [_without_surrogates(item) for item in value] if isinstance(value, list) else value
@@ -131,7 +140,7 @@ def _list_repeated(value: object, path: str) -> list[str]:
     found: list[str] = []
     if isinstance(value, dict):
         seen: set[str] = set()
-        for name, item in value.pairs if isinstance(value, _Repeated) else value.items():
+        for name, item in value.pairs if isinstance(value, Repeated) else value.items():
             here = f"{path}.{name}" if path else name
             if name in seen:
                 found.append(here)

@@ -95,13 +95,13 @@ class ListReader(Reader):
     """
 
     def __init__(self, item: Reader, go_type: str, zero: Callable[[], object]) -> None:
-        self._item, self._go_type, self._zero = item, go_type, zero
+        self.item, self._go_type, self._zero = item, go_type, zero
 
     def read(self, value: object, unknown: Unknown | None = None) -> object:
         """Return the list as Go would encode it after decoding."""
         if type(value) is not list:
             raise DecodeError(value=go_kind(value), go_type=self._go_type)
-        reader, found = self._item, []
+        reader, found = self.item, []
         for item in value:
             found.append(self._zero() if item is None else reader.read(item, unknown))
         return found
@@ -118,14 +118,14 @@ class MapReader(Reader):
     """
 
     def __init__(self, item: Reader, exact: type | None, go_type: str, zero: Callable[[], object]) -> None:
-        self._item, self._exact, self._go_type, self._zero = item, exact, go_type, zero
+        self.item, self._exact, self._go_type, self._zero = item, exact, go_type, zero
 
     def read(self, value: object, unknown: Unknown | None = None) -> object:
         """Return the map as Go would encode it after decoding."""
         if type(value) is not dict:
             raise DecodeError(value=go_kind(value), go_type=self._go_type)
         out: Plain = {}
-        reader, exact = self._item, self._exact
+        reader, exact = self.item, self._exact
         for name, item in value.items():
             if type(item) is exact:
                 out[name] = item
@@ -145,6 +145,7 @@ class FieldShape:
         inner: the shape of the innermost structs; None if there are none.
         containers: the ``list`` and ``map`` types around the innermost type.
         path: the name in errors, including embedded structs: ``VolumeSource.configMap``.
+        is_cleared_by_null: whether null replaces an earlier value of the field in Go.
     """
 
     def __init__(self, reader: Reader, facts: GoField, inner: Shape | None, struct: str, path: str) -> None:
@@ -156,6 +157,7 @@ class FieldShape:
         self.struct = struct
         self.omit_zero = facts.omit_zero
         self.nil_when_empty = self.containers[:1] == ("list",) and "pointer" not in facts.containers[:1]
+        self.is_cleared_by_null = bool(facts.containers) or facts.type in _LEAVES
         self.empty: object = _DROPPED
         if facts.omit_empty and "pointer" not in facts.containers[:1]:
             if self.containers:

@@ -11,6 +11,7 @@ from bayplan.apiserver.codec import raw_values
 from bayplan.apiserver.codec.bodies import BodyError, Parsed, parse_json, parse_yaml, summarize, with_literals
 from bayplan.apiserver.codec.decode_error import DecodeError, go_kind, reported
 from bayplan.apiserver.codec.protobuf import ProtobufError, decode_envelope, decode_message
+from bayplan.apiserver.codec.repeated_fields import merge_repeated
 from bayplan.apiserver.codec.shape import Unknown, shape_of
 from bayplan.apiserver.kinds.custom_pruning import prune
 from bayplan.apiserver.kinds.defaults import apply_defaults
@@ -134,14 +135,14 @@ def _protobuf_value(target: Target, body: bytes) -> tuple[str, Document]:
 
 
 def _text_value(target: Target, request: Request, *, is_yaml: bool) -> tuple[Document, list[str]]:
-    """Return the object in a JSON or YAML body, and strict decoding's errors about duplicate fields.
+    """Return the object in a JSON or YAML body, and strict decoding's errors about repeated fields.
 
     Raises:
         ApiError: the body cannot be parsed, or is an object of a different kind.
     """
     body = request.body
     try:
-        value, duplicates = yaml_of(request) if is_yaml else parse_json(body)
+        value, duplicates, repeated = yaml_of(request) if is_yaml else parse_json(body)
         if is_yaml:
             # Upstream converts YAML to JSON with sorted keys, and then finds errors in that order.
             value = with_sorted_keys(value)
@@ -156,9 +157,29 @@ def _text_value(target: Target, request: Request, *, is_yaml: bool) -> tuple[Doc
     value = _version_parsed(target, _kinds_matched(target, value, body, is_yaml=is_yaml), body)
     if target.type_name:
         check_kind(target, value.get("apiVersion"), value.get("kind"))
+        if repeated is not None:
+            return _merged(target, cast("Document", repeated), value)
     else:
         _check_custom_kind(target, value, request)
     return value, duplicates
+
+
+def _merged(target: Target, repeated: Document, value: Document) -> tuple[Document, list[str]]:
+    """Return an object with repeated fields as Go decodes it, and the errors of strict decoding.
+
+    Args:
+        target: the type.
+        repeated: the object.
+        value: the object with the last value of each field; its type is checked.
+
+    Raises:
+        ApiError: a value does not fit its field.
+    """
+    try:
+        merged, problems = merge_repeated(shape_of(target.type_name), repeated)
+    except DecodeError as problem:
+        raise _unreadable(target, str(problem)) from problem
+    return {**merged, **{name: value[name] for name in ("apiVersion", "kind") if name in value}}, problems
 
 
 def _version_parsed(target: Target, value: Document, body: bytes) -> Document:
@@ -191,24 +212,6 @@ def _raise_with_literals(target: Target, body: bytes) -> None:
         shape_of(target.type_name).read(cast("Document", with_literals(body)))
     except DecodeError as problem:
         raise _unreadable(target, str(problem)) from problem
-
-
-def _in_order(value: Document, problems: list[str]) -> list[str]:
-    """Return errors about fields, such as `unknown field "spec.nope"`, in the order of the fields in a document."""
-    places: dict[str, int] = {}
-
-    def place(item: object, path: str) -> None:
-        if isinstance(item, dict):
-            for name, inner in item.items():
-                here = f"{path}.{name}" if path else name
-                places[here] = len(places)
-                place(inner, here)
-        elif isinstance(item, list):
-            for index, inner in enumerate(item):
-                place(inner, f"{path}[{index}]")
-
-    place(value, "")
-    return sorted(problems, key=lambda each: places.get(each[each.index('"') + 1 : -1], -1))
 
 
 def _kinds_matched(target: Target, value: Document, body: bytes, *, is_yaml: bool) -> Document:
@@ -304,8 +307,6 @@ def read_value(target: Target, value: Document, duplicates: list[str], validatio
         raise reported(shape.read, value, problem) from None
     if validation != "Ignore" and marked.found:
         problems += [f'unknown field "{path}"' for path in shape.unknown_fields(value)]
-        if duplicates and duplicates[0].startswith("duplicate field"):
-            problems = _in_order(value, problems)
     apply_defaults(target.type_name, document)
     if target.type_name == _POD:
         unify_pod_ips(document)

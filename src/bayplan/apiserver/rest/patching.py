@@ -252,7 +252,7 @@ def _read(body: bytes, intro: str) -> Parsed:
 
 def _changes(body: bytes, intro: str) -> tuple[Document | None, list[str]]:
     """Return the object in a patch (None for null), and strict decoding's errors about duplicate keys."""
-    value, duplicates = _read(body, intro)
+    value, duplicates, _ = _read(body, intro)
     if value is not None and not isinstance(value, dict):
         text = f"json: cannot unmarshal {go_kind(value)} into Go value of type map[string]interface {{}}"
         raise bad_request(f"{intro}{text}")
@@ -265,7 +265,7 @@ _OPERATION_FIELDS = ("op", "path", "from", "value")
 
 def _json_patched(whole: Document, body: bytes) -> tuple[object, list[str]]:
     """Return the patched object, and strict decoding's errors about the operations."""
-    operations, problems = _read(body, "error decoding patch: ")
+    operations, problems, _ = _read(body, "error decoding patch: ")
     if operations is None:
         operations = []
     if not isinstance(operations, list):
