@@ -66,6 +66,47 @@ _RULE: Document = {"rule": "self > 3", "message": "more"}
             id="a reference, which hides errors of the structure",
         ),
         pytest.param(
+            _definition({"$schema": "x", "properties": {"a": {"type": "string"}}}),
+            f"is invalid: {_SCHEMA}: Invalid value: \"\": OpenAPIV3Schema 'schema' is not supported",
+            id="a version of JSON schema",
+        ),
+        pytest.param(
+            _definition({"properties": {"a": {"x-kubernetes-preserve-unknown-fields": False}, "b": {}}}),
+            f"is invalid: {_SCHEMA}.properties[a].x-kubernetes-preserve-unknown-fields: Invalid value: false: must be true or "
+            "undefined",
+            id="known fields, which hide errors of the structure",
+        ),
+        pytest.param(
+            _definition({"properties": {"a": {"not": {"$schema": "x"}}, "b": {"uniqueItems": True}}}),
+            f"is invalid: {_SCHEMA}.properties[b].uniqueItems: Forbidden: uniqueItems cannot be set to true "
+            "since the runtime complexity becomes quadratic",
+            id="another error, which hides a version of JSON schema and errors of the structure",
+        ),
+        pytest.param(
+            _definition({"properties": {"metadata": {"type": "string", "title": "t"}}}),
+            f'{_SCHEMA}.properties[metadata].type: Invalid value: "string": must be object, '
+            f"{_SCHEMA}.properties[metadata]: Forbidden: must not specify anything other than name "
+            "and generateName, but metadata is implicitly specified]",
+            id="errors of the structure, sorted by their texts",
+        ),
+        pytest.param(
+            _definition({"properties": {"metadata": {"type": "object", "$ref": "x", "not": {"default": 1}}}}),
+            f"{_SCHEMA}.properties[metadata].$ref: Forbidden: $ref is not supported, "
+            f"{_SCHEMA}.properties[metadata].not.default: Forbidden: must not be set in top-level metadata]",
+            id="a default in a restriction of metadata",
+        ),
+        pytest.param(
+            _definition({"definitions": {"a": {"uniqueItems": True}}}),
+            f"{_SCHEMA}.definitions[a].uniqueItems: Forbidden: uniqueItems cannot be set to true "
+            "since the runtime complexity becomes quadratic]",
+            id="an error in a definition",
+        ),
+        pytest.param(
+            _definition({"properties": {"a": {"type": "string", "maxLength": -1, "default": "x"}}}),
+            f"{_SCHEMA}.properties[a].default: Too long: value is too long",
+            id="a negative length",
+        ),
+        pytest.param(
             _definition({"properties": {"a": {**_PAIR, "default": {}}}}),
             f"{_SCHEMA}.properties[a].default.n: Required value",
             id="a default without a required field",

@@ -365,9 +365,8 @@ def _mutations(spec: Document, scope: Scope, out: Causes) -> None:
     for index, mutation in enumerate(parts(spec, "mutations")):
         here, chosen = f"spec.mutations[{index}]", str(mutation.get("patchType") or "")
         choice("ApplyConfiguration", "JSONPatch")(chosen, f"{here}.patchType", out)
-        for name, field_name in fields.items():
-            if chosen not in fields:
-                continue
+        for name in sorted(fields, key=lambda each: each != chosen) if chosen in fields else ():
+            field_name = fields[name]
             inner = mutation.get(field_name)
             at = f"{here}.{field_name}"
             if name == chosen and not isinstance(inner, dict):

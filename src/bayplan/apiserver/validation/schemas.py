@@ -1,23 +1,24 @@
-"""Validation of the schemas of custom resources: they must be structural, and may use only parts of OpenAPI v3."""
+"""Validation of the schemas of custom resources, which must be structural.
+
+`bayplan.apiserver.validation.schema_fields` checks which parts of OpenAPI v3 they use.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bayplan.apiserver.model.errors import forbidden_value, invalid_value, not_supported, required
+from bayplan.apiserver.model.errors import forbidden_value, invalid_value, required
 from bayplan.apiserver.validation.custom_values import validate_default
-from bayplan.apiserver.validation.engine import Causes, go_value, sent
+from bayplan.apiserver.validation.engine import Causes, go_value
 from bayplan.apiserver.validation.expressions import ExpressionBudget
-from bayplan.apiserver.validation.field_paths import normalized_path
 from bayplan.apiserver.validation.internal_json import shown_as
 from bayplan.apiserver.validation.schema_expressions import check_expressions, rule_causes_of_default
+from bayplan.apiserver.validation.schema_fields import META, conversion_problem, open_api_causes
 from bayplan.base.go_regexp import RegexpError, WorkBudget, WorkBudgetExceeded
 from bayplan.base.go_text.json import json_text
-from bayplan.base.plain_data import Document, part, parts, texts, with_sorted_keys
+from bayplan.base.plain_data import Document, part, parts, with_sorted_keys
 from bayplan.objects.selectors import quote
 
-_TYPES = ("array", "boolean", "integer", "number", "object", "string")
-_META = ("metadata", "kind", "apiVersion")
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 _ROOT_FIELDS = frozenset((
     "description", "type", "format", "title", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum",
@@ -31,10 +32,6 @@ _SHOWN_ROOT_FIELDS = (
     "MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields "
     "XValidations]"
 )
-_NOT_SUPPORTED = (
-    ("id", "id"), ("additionalItems", "additionalItems"), ("patternProperties", "patternProperties"),
-    ("definitions", "definitions"), ("dependencies", "dependencies"), ("$ref", "$ref"),
-)  # fmt: skip
 _NESTED_EMPTY = (
     ("type", "must be empty to be structural"), ("additionalProperties", "must be undefined to be structural"),
     ("default", "must be undefined to be structural"), ("title", "must be empty to be structural"),
@@ -47,7 +44,6 @@ _NESTED_EMPTY = (
     ("x-kubernetes-map-type", "must be undefined to be structural"),
     ("x-kubernetes-validations", "must be empty to be structural"),
 )  # fmt: skip
-_REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
 
 
 def check_schema(schema: object, path: str, out: Causes, *, has_status: bool) -> None:
@@ -61,23 +57,20 @@ def check_schema(schema: object, path: str, out: Causes, *, has_status: bool) ->
     """
     if not isinstance(schema, dict):
         return
-    here = f"{path}.openAPIV3Schema"
+    here, count = f"{path}.openAPIV3Schema", len(out)
     if has_status:
         _root_with_status(schema, here, out)
     if schema.get("nullable"):
         out.append(forbidden_value(f"{here}.nullable", "nullable cannot be true at the root"))
-    refused: Causes = []
-    _open_api(schema, here, refused, is_root=True, in_meta=False)
-    # Upstream checks the structure only of a schema that it can convert.
-    structural = [] if any(each.message.endswith(_UNCONVERTED) for each in refused) else _structure(schema, here)
+    unconverted = conversion_problem(schema)
+    structural = [] if unconverted else _structure(schema, here)
+    refused = open_api_causes(schema, here)
     out += structural
     out += refused
-    if not structural:
+    if unconverted and not out[count:]:
+        out.append(invalid_value(here, '""', unconverted))
+    elif not unconverted and not structural:
         check_expressions(schema, here, refused, out)
-
-
-_UNCONVERTED = (" is not supported", "items must be a schema object and not an array")
-"""Ends of the errors about parts of a schema that upstream cannot convert to a structural schema."""
 
 
 def _structure(schema: Document, path: str) -> Causes:
@@ -89,10 +82,10 @@ def _structure(schema: Document, path: str) -> Causes:
         text = "the regular expressions of the schema take more work than a request may"
         found.append(forbidden_value(path, text))
     _check_declared(schema, schema, path, path, found)
-    found.sort(key=lambda cause: (cause.field, cause.message))
+    found.sort(key=lambda cause: f"{cause.field}: {cause.message}")
     if not found:
         # Other checks refuse defaults of metadata.
-        properties = {name: item for name, item in part(schema, "properties").items() if name not in _META}
+        properties = {name: item for name, item in part(schema, "properties").items() if name not in META}
         _defaults({**schema, "properties": properties}, path, found, ExpressionBudget())
     return found
 
@@ -294,7 +287,7 @@ def _is_unknown(schema: Document, value: object) -> bool:
         return False
     properties, more = part(schema, "properties"), schema.get("additionalProperties")
     for name, item in value.items():
-        if schema.get("x-kubernetes-embedded-resource") and name in _META:
+        if schema.get("x-kubernetes-embedded-resource") and name in META:
             continue
         inner = properties.get(name, more)
         if isinstance(inner, dict):
@@ -323,175 +316,3 @@ def _children(schema: Document, path: str) -> Iterator[tuple[str, Document, str]
     for name in ("items", "additionalProperties"):
         if isinstance(schema.get(name), dict):
             yield name, part(schema, name), f"{path}.{name}"
-
-
-# --- OpenAPI ----------------------------------------------------------------------------------------------------------
-
-
-def _open_api(schema: Document, path: str, out: Causes, *, is_root: bool, in_meta: bool) -> None:
-    _standard(schema, path, out, in_meta=in_meta)
-    if schema.get("uniqueItems"):
-        detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
-        out.append(forbidden_value(f"{path}.uniqueItems", detail))
-    more, properties = schema.get("additionalProperties"), part(schema, "properties")
-    if more is not None and more is not True and properties:
-        detail = "additionalProperties and properties are mutual exclusive"
-        out.append(forbidden_value(f"{path}.additionalProperties", detail))
-    if isinstance(more, dict):
-        _open_api(more, f"{path}.additionalProperties", out, is_root=False, in_meta=in_meta)
-    embedded = schema.get("x-kubernetes-embedded-resource")
-    for name in sorted(properties):
-        inner, at = part(properties, name), f"{path}.properties[{name}]"
-        meta = in_meta or (bool(is_root or embedded) and name in _META)
-        if is_root and name in _META:
-            _no_default(inner, at, name, out)
-        _open_api(inner, at, out, is_root=False, in_meta=meta)
-    if isinstance(schema.get("not"), dict):
-        _open_api(part(schema, "not"), f"{path}.not", out, is_root=False, in_meta=in_meta)
-    for name in ("allOf", "oneOf", "anyOf"):
-        for index, inner in enumerate(parts(schema, name)):
-            _open_api(inner, f"{path}.{name}[{index}]", out, is_root=False, in_meta=in_meta)
-    if isinstance(schema.get("items"), dict):
-        _open_api(part(schema, "items"), f"{path}.items", out, is_root=False, in_meta=in_meta)
-    if schema.get("x-kubernetes-preserve-unknown-fields") is False:
-        out.append(invalid_value(f"{path}.x-kubernetes-preserve-unknown-fields", "false", "must be true or undefined"))
-    _map_type(schema, path, out)
-    _list_type(schema, path, out)
-    _rules(schema, path, out)
-
-
-def _no_default(schema: Document, path: str, name: str, out: Causes) -> None:
-    """Report the defaults within metadata, apiVersion or kind of the whole object."""
-    if schema.get("default") is not None:
-        out.append(forbidden_value(f"{path}.default", f"must not be set in top-level {name}"))
-    for _, inner, at in _children(schema, path):
-        _no_default(inner, at, name, out)
-
-
-def _standard(schema: Document, path: str, out: Causes, *, in_meta: bool) -> None:
-    kind = schema.get("type") or ""
-    if kind and kind not in _TYPES:
-        out.append(not_supported(f"{path}.type", go_value(kind), _TYPES))
-    for name, shown in _NOT_SUPPORTED:
-        if schema.get(name) not in (None, "", {}) or (name == "dependencies" and sent(schema, name) is not None):
-            out.append(forbidden_value(f"{path}.{name}", f"{shown} is not supported"))
-    if kind == "null":
-        detail = "type cannot be set to null, use nullable as an alternative"
-        out.append(forbidden_value(f"{path}.type", detail))
-    if isinstance(schema.get("items"), list):
-        out.append(forbidden_value(f"{path}.items", "items must be a schema object and not an array"))
-    if in_meta and schema.get("x-kubernetes-embedded-resource"):
-        detail = "must not be used inside of resource meta"
-        out.append(forbidden_value(f"{path}.x-kubernetes-embedded-resource", detail))
-
-
-def _typed(schema: Document, wanted: str, extension: str, path: str, out: Causes) -> bool:
-    """Return whether a schema has the type that an extension requires; report an error if not."""
-    kind, detail = schema.get("type") or "", f"must be {wanted} if {extension} is specified"
-    if kind == wanted:
-        return True
-    out.append(invalid_value(f"{path}.type", go_value(kind), detail) if kind else required(f"{path}.type", detail))
-    return False
-
-
-def _map_type(schema: Document, path: str, out: Causes) -> None:
-    name = "x-kubernetes-map-type"
-    found = schema.get(name)
-    if found is None:
-        return
-    _typed(schema, "object", name, path, out)
-    if found not in ("atomic", "granular"):
-        out.append(not_supported(f"{path}.{name}", go_value(found), ("atomic", "granular")))
-
-
-def _list_type(schema: Document, path: str, out: Causes) -> None:
-    name, keys_name = "x-kubernetes-list-type", "x-kubernetes-list-map-keys"
-    found, keys, items = schema.get(name), texts(schema, keys_name), part(schema, "items")
-    if found is not None and _typed(schema, "array", name, path, out) and found == "set" and items:
-        _set_items(items, path, out)
-    if found is not None and found not in ("atomic", "set", "map"):
-        out.append(not_supported(f"{path}.{name}", go_value(found), ("atomic", "set", "map")))
-    detail = "must be map if x-kubernetes-list-map-keys is non-empty"
-    if keys and found is None:
-        out.append(required(f"{path}.{name}", detail))
-    elif keys and found != "map":
-        out.append(invalid_value(f"{path}.{name}", go_value(found), detail))
-    if found == "map":
-        _map_items(schema, keys, path, out)
-    if found in ("set", "map") and items:
-        _unnullable(items, str(found), keys, path, out)
-
-
-def _set_items(items: Document, path: str, out: Causes) -> None:
-    detail = "must be atomic as item of a list with x-kubernetes-list-type=set"
-    lists, maps = items.get("x-kubernetes-list-type"), items.get("x-kubernetes-map-type")
-    if items.get("type") == "array" and lists not in (None, "atomic"):
-        out.append(invalid_value(f"{path}.items.x-kubernetes-list-type", go_value(lists), detail))
-    if items.get("type") == "object" and maps != "atomic":
-        out.append(invalid_value(f"{path}.items.x-kubernetes-map-type", go_value(lists), detail))
-
-
-def _map_items(schema: Document, keys: list[str], path: str, out: Causes) -> None:
-    items, here = schema.get("items"), f"{path}.x-kubernetes-list-map-keys"
-    if not keys:
-        out.append(required(here, "must not be empty if x-kubernetes-list-type is map"))
-    if items is None:
-        out.append(required(f"{path}.items", "must have a schema if x-kubernetes-list-type is map"))
-    if not isinstance(items, dict):
-        return
-    kind = items.get("type") or ""
-    if kind != "object":
-        detail = "must be object if parent array's x-kubernetes-list-type is map"
-        out.append(invalid_value(f"{path}.items.type", go_value(kind), detail))
-        return
-    for index, key in enumerate(keys):
-        inner = part(items, "properties").get(key)
-        if not isinstance(inner, dict):
-            out.append(invalid_value(here, go_value(keys), "entries must all be names of item properties"))
-        elif inner.get("type") in ("array", "object"):
-            detail = "must be a scalar type if parent array's x-kubernetes-list-type is map"
-            out.append(invalid_value(f"{path}.items.properties[{key}].type", go_value(kind), detail))
-        if key in keys[:index]:
-            out.append(invalid_value(here, go_value(keys), "must not contain duplicate entries"))
-
-
-def _unnullable(items: Document, list_type: str, keys: list[str], path: str, out: Causes) -> None:
-    if items.get("nullable"):
-        detail = f"cannot be nullable when x-kubernetes-list-type is {list_type}"
-        out.append(forbidden_value(f"{path}.items.nullable", detail))
-    for key in keys if list_type == "map" else ():
-        inner, at = part(items, "properties").get(key), f"{path}.items.properties[{key}]"
-        if not isinstance(inner, dict):
-            continue
-        start = "this property is in x-kubernetes-list-map-keys, so it "
-        if key not in texts(items, "required") and inner.get("default") is None:
-            out.append(required(f"{at}.default", f"{start}must have a default or be a required property"))
-        if inner.get("nullable"):
-            out.append(forbidden_value(f"{at}.nullable", f"{start}cannot be nullable"))
-
-
-def _rules(schema: Document, path: str, out: Causes) -> None:
-    for index, rule in enumerate(parts(schema, "x-kubernetes-validations")):
-        here = f"{path}.x-kubernetes-validations[{index}]"
-        text, message = str(rule.get("rule") or ""), str(rule.get("message") or "")
-        if not text.strip():
-            out.append(required(f"{here}.rule", "rule is not specified"))
-        elif message and not message.strip():
-            out.append(invalid_value(f"{here}.message", quote(message), "must be non-empty if specified"))
-        elif "\n" in message.strip():
-            out.append(invalid_value(f"{here}.message", quote(message), "must not contain line breaks"))
-        elif "\n" in text.strip() and not message.strip():
-            out.append(required(f"{here}.message", "message must be specified if rule contains line breaks"))
-        expression = str(rule.get("messageExpression") or "")
-        if expression and not expression.strip():
-            detail = "messageExpression must be non-empty if specified"
-            out.append(required(f"{here}.messageExpression", detail))
-        if rule.get("reason") is not None and rule["reason"] not in _REASONS:
-            out.append(not_supported(f"{here}.reason", go_value(rule["reason"]), _REASONS))
-        field_path = str(rule.get("fieldPath") or "")
-        if field_path and not field_path.strip():
-            out.append(invalid_value(f"{here}.fieldPath", quote(field_path), "must be non-empty if specified"))
-        if "\n" in field_path:
-            out.append(invalid_value(f"{here}.fieldPath", quote(field_path), "must not contain line breaks"))
-        if field_path and normalized_path(schema, field_path) is None:
-            out.append(invalid_value(f"{here}.fieldPath", quote(field_path), "must be a valid path"))
