@@ -43,3 +43,48 @@ def test_the_amounts_that_a_policy_allows_are_a_set(values: list[str], want: lis
     found = answer.at("details.causes") or []
     assert isinstance(found, list)
     assert [(each["field"], each["message"]) for each in found] == [(path + place, text) for place, text in want]
+
+
+_LABEL = "name part must consist of alphanumeric characters"
+
+
+@pytest.mark.parametrize(
+    ("conditions", "failures", "want"),
+    [
+        pytest.param(["a"], ["b"], [], id="different conditions"),
+        pytest.param(["a", "a"], ["b"], [("bindingConditions[1]", 'Duplicate value: "a"')], id="a condition twice"),
+        pytest.param(
+            ["a"],
+            ["a"],
+            [("bindingFailureConditions[0]", 'Invalid value: "a": bindingFailureConditions must not overlap')],
+            id="a condition in both lists",
+        ),
+        pytest.param(
+            ["-"],
+            [],
+            [
+                ("bindingConditions[0]", f'Invalid value: "-": {_LABEL}'),
+                ("bindingFailureConditions", "Invalid value: []: bindingFailureConditions are required"),
+            ],
+            id="an invalid condition without failures",
+        ),
+        pytest.param(
+            ["a", "b", "c", "d", "-"],
+            ["e"],
+            [("bindingConditions", "Too many: 5: must have at most 4 items")],
+            id="more than four",
+        ),
+    ],
+)
+def test_conditions_of_a_binding_are_distinct(
+    conditions: list[str], failures: list[str], want: list[tuple[str, str]]
+) -> None:
+    device: Document = {"name": "a", "bindingConditions": conditions, "bindingFailureConditions": failures}
+    pool: Document = {"name": "p", "generation": 1, "resourceSliceCount": 1}
+    spec: Document = {"driver": "d.io", "nodeName": "n", "pool": pool, "devices": [device]}
+
+    found = Client().post(_SLICES, {"metadata": {"name": "s"}, "spec": spec}).at("details.causes") or []
+    assert isinstance(found, list)
+    assert [each["field"].removeprefix("spec.devices[0].") for each in found] == [field for field, _ in want]
+    for each, (_, text) in zip(found, want, strict=True):
+        assert each["message"].startswith(text)

@@ -31,6 +31,7 @@ from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.selectors import quote
 
 _MAX_ITEMS, _MAX_DEVICES, _MAX_SPECIAL_DEVICES, _MAX_VALID_VALUES = 32, 128, 64, 10
+_MAX_CONDITIONS = 4
 _MAX_ATTRIBUTES, _MAX_VALUE, _MAX_POOL, _MAX_TAINTS, _MAX_COUNTER_SETS = 32, 64, 253, 16, 8
 _SEMVER = re.compile(
     r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)"
@@ -189,14 +190,25 @@ def _counters(document: Document, path: str, out: Causes) -> None:
 
 def _bindings(device: Document, path: str, out: Causes) -> None:
     conditions, failures = texts(device, "bindingConditions"), texts(device, "bindingFailureConditions")
+    both = (("bindingConditions", conditions), ("bindingFailureConditions", failures))
+    for name, found in both:
+        if len(found) > _MAX_CONDITIONS:
+            out.append(too_many(f"{path}.{name}", len(found), _MAX_CONDITIONS))
+            continue
+        for index, text in enumerate(found):
+            qualified_name(text, f"{path}.{name}[{index}]", out)
+    for name, found in both:
+        for index, text in enumerate(found):
+            if text in found[:index]:
+                out.append(duplicate(f"{path}.{name}[{index}]", quote(text)))
+            if found is failures and text in conditions:
+                detail = "bindingFailureConditions must not overlap with bindingConditions"
+                out.append(invalid_value(f"{path}.{name}[{index}]", quote(text), detail))
     if bool(conditions) != bool(failures):
         missing = "bindingFailureConditions" if conditions else "bindingConditions"
         given = "bindingConditions" if conditions else "bindingFailureConditions"
         shown = go_value(sent(device, missing))
         out.append(invalid_value(f"{path}.{missing}", shown, f"{missing} are required to use {given}"))
-    for name, found in (("bindingConditions", conditions), ("bindingFailureConditions", failures)):
-        for index, text in enumerate(found):
-            qualified_name(text, f"{path}.{name}[{index}]", out)
 
 
 def _device(device: Document, path: str, per_device: bool, out: Causes) -> None:
