@@ -232,3 +232,17 @@ def test_a_mapped_address_is_not_standard() -> None:
 
     answer = _warnings("POST", "/api/v1/namespaces/default/services", {"metadata": {"name": "s"}, "spec": service})
     assert answer == [text]
+
+
+@pytest.mark.parametrize(("kind", "count"), [("daemonsets", 0), ("deployments", 1)])
+def test_a_daemon_set_only_gets_warnings_when_its_template_changes(kind: str, count: int) -> None:
+    client, path = Client(), f"/apis/apps/v1/namespaces/default/{kind}"
+    pod_spec = {"containers": [{"name": "c", "image": "i"}], "nodeSelector": {"beta.kubernetes.io/os": "x"}}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": pod_spec}
+    body = {"metadata": {"name": "d"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}}
+
+    assert len(_warnings("POST", path, body, client)) == 1
+    changed = client.patch(f"{path}/d", {"spec": {"minReadySeconds": 5}})
+    assert len([name for name, _ in changed.headers if name == "warning"]) == count
+    changed = client.patch(f"{path}/d", {"spec": {"template": {"spec": {"hostNetwork": True}}}})
+    assert len([name for name, _ in changed.headers if name == "warning"]) == 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from bayplan.apiserver.kinds.address_warnings import address_warnings, network_warnings
+from bayplan.apiserver.kinds.default_functions import TEMPLATE_GENERATION
 from bayplan.apiserver.kinds.definition_warnings import definition_warnings
 from bayplan.apiserver.kinds.key_pairs import key_pair_warnings
 from bayplan.apiserver.kinds.pod_warnings import (
@@ -63,15 +64,16 @@ def object_warnings(table: str, document: Document, before: Document | None) -> 
     Args:
         table: the table of the object.
         document: the object in the stored version.
-        before: the previous object, None for a create. Workloads only get warnings when their generation has changed.
+        before: the previous object, None for a create. Workloads only get warnings when their generation has changed,
+            and DaemonSets only when their template has.
     """
     if table == "apiextensions.k8s.io/customresourcedefinitions":
         return definition_warnings(document, before)
     if before is not None and table == "apps/statefulsets":
-        is_changed = _generation(document) != _generation(before)
+        is_changed = _generation(table, document) != _generation(table, before)
         template = template_warnings(part(document, "spec", "template"), "spec.template.") if is_changed else []
         return template + list(_stateful_set(document, ".Spec"))
-    if before is not None and table in _TEMPLATES and _generation(document) == _generation(before):
+    if before is not None and table in _TEMPLATES and _generation(table, document) == _generation(table, before):
         return []
     if before is not None and table == "serviceaccounts" and _ENFORCED in part(before, "metadata", "annotations"):
         return []
@@ -95,7 +97,10 @@ def object_warnings(table: str, document: Document, before: Document | None) -> 
     return template + found if table == "apps/statefulsets" else found + template
 
 
-def _generation(document: Document) -> object:
+def _generation(table: str, document: Document) -> object:
+    """Return what changes with the template of a workload: of a DaemonSet only with its template, else with its spec."""
+    if table == "apps/daemonsets":
+        return part(document, "metadata", "annotations").get(TEMPLATE_GENERATION)
     return part(document, "metadata").get("generation")
 
 
