@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from bayplan.base.plain_data import Document
@@ -204,3 +206,36 @@ def test_an_applied_text_with_a_format_must_be_a_scalar() -> None:
     client = client_with_gizmos(second={"status": {}})
     answer = client.patch(f"{path()}?fieldManager=me", gizmo({"since": [1]}), APPLY)
     assert str(answer.at("message")).endswith(".spec.since: expected any scalar, got &{[1]}")
+
+
+@pytest.mark.parametrize("address", ["/apis", f"/apis/{GROUP}"])
+def test_the_versions_of_a_group_are_listed_in_their_priority(address: str) -> None:
+    """The order is that of kube-apiserver v1.36.3 for the same definition."""
+    want = [
+        "v10",
+        "v3",
+        "v2",
+        "v10beta3",
+        "v10beta2",
+        "v11alpha2",
+        "v1alpha10",
+        "v1alpha9",
+        "bar",
+        "foo10",
+        "v12gamma1",
+        "v3beta",
+    ]
+    client = client_with_gizmos(second={})
+    names = {"plural": "gears", "singular": "gear", "kind": "Gear", "listKind": "GearList"}
+    spec: Document = {"group": GROUP, "scope": "Namespaced", "names": names}
+    spec["versions"] = [
+        version(name, {}, {}, storage=name == "v2") for name in [*sorted(want), "v99999999999999999999"]
+    ]
+    definition: Document = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+    assert client.delete(f"{DEFINITIONS}/gizmos.{GROUP}").status == 200
+    assert client.post(DEFINITIONS, definition | {"metadata": {"name": f"gears.{GROUP}"}, "spec": spec}).status == 201
+
+    found: Any = client.get(address).document
+    group = next(each for each in found.get("groups", [found]) if each["name"] == GROUP)
+    assert [each["version"] for each in group["versions"]] == [*want, "v99999999999999999999"]
+    assert group["preferredVersion"]["version"] == "v10"

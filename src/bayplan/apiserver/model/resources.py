@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -9,12 +10,15 @@ from bayplan.apiserver.codec.shape import Shape, shape_of
 from bayplan.apiserver.fields.field_type import FieldType, field_type
 from bayplan.apiserver.model.errors import Cause
 from bayplan.apiserver.schema.facts import ResourceFacts, api_facts
-from bayplan.base.go_arithmetic import whole_number
+from bayplan.base.go_arithmetic import MAX_INT64, whole_number
 from bayplan.base.plain_data import Document
 from bayplan.formats.schema import schema
 
 # Kinds that two groups serve: one table stores their objects.
 _SHARED_TABLES = {("events.k8s.io", "events"): "events"}
+
+_NUMBERED_VERSION = re.compile("v([0-9]+)(?:(alpha|beta)([0-9]+))?")
+_STAGES = (None, "beta", "alpha")
 
 
 class Converter(Protocol):
@@ -247,9 +251,14 @@ def _built_in(group: str, version: str, facts: ResourceFacts) -> Resource:
     )
 
 
-def version_rank(version: str) -> tuple[int, int, str]:
-    """Return the sort key of a version, as in Kubernetes: stable before beta before alpha, higher numbers first."""
-    body = version.removeprefix("v")
-    digits = body[: len(body) - len(body.lstrip("0123456789"))]
-    stage = 0 if body == digits else 1 if "beta" in body else 2
-    return (stage, -whole_number(digits or "0"), version)
+def version_rank(version: str) -> tuple[int, int, int, str]:
+    """Return the sort key of a version, as in Kubernetes.
+
+    Stable versions precede beta and alpha versions, and higher numbers precede lower ones: v2, v1, v1beta2, v1beta1, v1alpha1.
+    Other names follow in alphabetical order.
+    """
+    found = _NUMBERED_VERSION.fullmatch(version)
+    major, minor = (whole_number(found[1]), whole_number(found[3] or "0")) if found else (0, 0)
+    if found is None or max(major, minor) > MAX_INT64:
+        return (len(_STAGES), 0, 0, version)
+    return (_STAGES.index(found[2]), -major, -minor, version)
