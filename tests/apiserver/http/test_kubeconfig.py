@@ -206,3 +206,13 @@ def test_up_refuses_a_symbolic_link_before_serving(tmp_path: Path, capsys: pytes
     link.symlink_to(tmp_path / "target")
     assert main(["up", "--port", "0", "--once", "--write-kubeconfig", str(link)]) == 2
     assert "--write-kubeconfig" in capsys.readouterr().err
+
+
+def test_a_kubeconfig_for_plain_http_is_accepted_by_the_javascript_client() -> None:
+    """@kubernetes/client-node refuses plain HTTP unless the kubeconfig says that TLS is not verified."""
+    plain = {"server": "http://127.0.0.1:1", "insecure-skip-tls-verify": True}
+    assert kubeconfig_entry("http://127.0.0.1:1")["clusters"][0]["cluster"] == plain
+    encrypted = {"server": "https://127.0.0.1:1", "certificate-authority": "/ca.pem"}
+    assert (
+        kubeconfig_entry("https://127.0.0.1:1", certificate_authority="/ca.pem")["clusters"][0]["cluster"] == encrypted
+    )

@@ -35,7 +35,9 @@ def kubeconfig_entry(server: str, *, token: str = "", certificate_authority: str
         token: the token of the user, or empty.
         certificate_authority: the path of the CA's PEM file, or empty.
     """
-    cluster = {"server": server}
+    cluster: dict[str, Any] = {"server": server}
+    if server.startswith("http:"):
+        cluster["insecure-skip-tls-verify"] = True  # without it, the JavaScript client refuses plain HTTP
     if certificate_authority:
         cluster["certificate-authority"] = certificate_authority
     return {
