@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import socket
 import threading
 import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -18,6 +20,7 @@ from kubernetes.informer import SharedInformer
 
 from bayplan.apiserver.http.kubeconfig import write_kubeconfig
 from bayplan.apiserver.http.server import ApiServer, ServerOptions
+from bayplan.base.asgi import Receive, Scope, Send
 from bayplan.base.errors import InputError
 from tests.apiserver.client import pod
 from tests.apiserver.serving import PATIENCE, ask, serving, wait_until
@@ -142,6 +145,36 @@ def test_a_watch_ends_cleanly_when_the_server_stops() -> None:
         # If the chunked answer ended without its last chunk, this would raise IncompleteRead.
         assert answer.read() == b""
         answer.close()
+
+
+class LateWatcher:
+    """A mounted application that handles no requests. When the server stops, it connects and begins a watch."""
+
+    def __init__(self, server: ApiServer) -> None:
+        address = urlsplit(server.url)
+        self._address = (address.hostname, address.port)
+        self.connection: socket.socket | None = None
+
+    def answers(self, scope: Scope) -> bool:
+        return False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        raise AssertionError
+
+    def watch(self) -> None:
+        self.connection = socket.create_connection(self._address, PATIENCE)
+        self.connection.sendall(b"GET /api/v1/pods?watch=1&timeoutSeconds=600 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+
+
+def test_a_watch_that_begins_as_the_server_stops_ends_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Informers do so: they repeat a watch that has ended."""
+    with serving() as server:
+        watcher = LateWatcher(server)
+        server.mount(watcher, on_end=watcher.watch)
+    assert watcher.connection is not None
+    with watcher.connection, watcher.connection.makefile("rb") as answer:
+        assert answer.read().endswith(b"\r\n\r\n0\r\n\r\n")
+    assert caplog.messages == []
 
 
 def test_requests_without_the_token_are_unauthorized_and_the_kubeconfig_contains_it(tmp_path: Path) -> None:

@@ -75,6 +75,7 @@ class Application:
         self.mounts: list[Mount] = []
         self.on_end: list[Callable[[], None]] = []
         self._ending: set[asyncio.Future[None]] = set()
+        self._has_ended = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request or WebSocket, or the server's lifespan protocol."""
@@ -231,6 +232,8 @@ class Application:
         gone = asyncio.ensure_future(_disconnected(receive))
         ending: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._ending.add(ending)
+        if self._has_ended:
+            ending.set_result(None)  # a client began it again on the same connection before that was closed
         try:
             await asyncio.wait(
                 [each for each in (sending, gone, ending, answer.cut_off) if each is not None],
@@ -266,7 +269,8 @@ class Application:
                 await close()
 
     def end_streams(self) -> None:
-        """End all watches, so that the server can stop without waiting for them."""
+        """End all watches, and those that begin later, so that the server can stop without waiting for them."""
+        self._has_ended = True
         for end in self.on_end:
             end()
         for ending in list(self._ending):
