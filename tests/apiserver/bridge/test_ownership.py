@@ -146,3 +146,28 @@ def test_a_deployment_releases_a_relabelled_replica_set_and_adopts_it_when_relab
     fixture.run(60)
     assert list(owners_of_sets(fixture).values()) == ["web", "web"]
     assert len(fixture.names("pods")) == 2
+
+
+def references(*uids: str) -> list[Document]:
+    return [{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid} for uid in uids]
+
+
+def config_map(name: str, *uids: str) -> Document:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "ownerReferences": references(*uids)}}
+
+
+def test_a_dependent_that_is_created_after_the_deletion_of_its_owner_is_deleted() -> None:
+    """A controller may create dependents again before its informers report that the owner is deleted."""
+    fixture = BridgeFixture(nodes=1)
+    maps = f"{API}/namespaces/default/configmaps"
+    deleted, living = (str(fixture.post(maps, config_map(name)).at("metadata.uid")) for name in ("owner", "living"))
+    fixture.post(maps, config_map("early", deleted))
+    fixture.delete(f"{maps}/owner")
+    fixture.run()
+    assert "early" not in fixture.names("configmaps")
+    fixture.post(maps, config_map("late", deleted))
+    fixture.post(maps, config_map("shared", deleted, living))
+    fixture.post(maps, config_map("imported", "an-owner-that-never-existed"))
+    fixture.run()
+    assert {"late", "shared", "imported"} & set(fixture.names("configmaps")) == {"shared", "imported"}
+    assert fixture.get(f"{maps}/shared").at("metadata.ownerReferences") == references(living)
