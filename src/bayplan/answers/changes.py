@@ -7,18 +7,20 @@ pattern (``pool-a-*``) or label (``label:disk=ssd``).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import groupby
 from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from bayplan.analysis.node_taints import parse_taint, taint_text
+from bayplan.analysis.units import format_list
 from bayplan.answers.applied_objects import apply_to, merged_metadata
 from bayplan.answers.changed_cluster import ChangedCluster
 from bayplan.answers.copies import Template, admission_of, check_has_replicas, quota_namespaces, replacement
 from bayplan.answers.daemon_pods import daemon_models
 from bayplan.answers.displaced_pods import is_recreated_elsewhere
-from bayplan.answers.drain_rules import uncordoned
+from bayplan.answers.drain_rules import Budgets, DrainOptions, obstacles, uncordoned
 from bayplan.answers.node_amounts import check_node_amount
 from bayplan.answers.node_groups import ZONE
 from bayplan.answers.node_selection import matching_nodes
@@ -33,10 +35,12 @@ from bayplan.cluster.admission import PodAdmission
 from bayplan.cluster.namespace_policies import PodForbidden
 from bayplan.controllers.pod_ranking import rank_active, rank_for_deletion
 from bayplan.controllers.stateful_pods import ordinal_of
+from bayplan.objects.admission import PriorityClasses
 from bayplan.objects.kinds import encode
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node, Taint
 from bayplan.objects.pod import Pod, PodSpec
+from bayplan.objects.policy import PodDisruptionBudget, PriorityClass
 from bayplan.objects.selectors import tolerates
 
 T = TypeVar("T", bound=KubernetesObject)
@@ -180,13 +184,18 @@ def _drain_nodes(change: Change, here: ChangedCluster) -> None:
     nodes = _nodes_to_empty(change, here)
     for node in nodes:
         here.trial.put(replace(node, spec=replace(node.spec, unschedulable=True)))
-    for node in nodes:
-        for pod in here.trial.pods_on(node.metadata.name):
-            if is_recreated_elsewhere(pod):
-                here.displace(pod)
+    pods = [pod for node in nodes for pod in here.trial.pods_on(node.metadata.name) if is_recreated_elsewhere(pod)]
+    found = obstacles(pods, Budgets(here.trial.catalog.all(PodDisruptionBudget)), DrainOptions())
+    for pod in pods:
+        here.displace(pod)
     here.effect.notes[
         "drained nodes are emptied immediately, regardless of disruption budgets (nodes remove honours them)"
     ] = None
+    for reason, stuck in groupby(sorted(found, key=lambda each: each.reason), key=lambda each: each.reason):
+        keys = [each.pod for each in stuck]
+        here.effect.notes[
+            f"kubectl drain would not evict {format_list(keys[:3], more=max(0, len(keys) - 3))}: {reason}"
+        ] = None
 
 
 def _cordon(change: Change, here: ChangedCluster) -> None:
@@ -338,13 +347,21 @@ def _delete(change: Change, here: ChangedCluster) -> None:
 
 def _priority(change: Change, here: ChangedCluster) -> None:
     try:
-        priority = int(change.value)
+        found, priority = None, int(change.value)
     except ValueError:
-        raise InputError("priority", got=repr(change.value), wanted="an integer") from None
+        classes = PriorityClasses(here.trial.catalog.all(PriorityClass))
+        found = classes.find(change.value)
+        if found is None:
+            wanted = f"an integer or the name of a priority class: {', '.join(classes.names())}"
+            raise InputError("priority", got=repr(change.value), wanted=wanted) from None
+        priority = found.value
     if not -(2**31) <= priority < 2**31:
         raise InputError("priority", got=change.value, wanted="a 32-bit integer")
     for pod in here.present(here.workload(change.target).pods):
-        here.update(replace(pod, spec=replace(pod.spec, priority=priority)))
+        spec = replace(pod.spec, priority=priority)
+        if found is not None:
+            spec = replace(spec, priority_class_name=change.value, preemption_policy=found.preemption_policy)
+        here.update(replace(pod, spec=spec))
     here.effect.notes["a priority is changed in place; a real cluster needs new pods for that"] = None
 
 
@@ -439,7 +456,7 @@ CHANGES: dict[str, _Kind] = {
     "scale": _Kind("WORKLOAD:REPLICAS", _scale),
     "restart": _Kind("", _restart, "WORKLOAD"),
     "delete": _Kind("", _delete, "WORKLOAD"),
-    "priority": _Kind("WORKLOAD:NUMBER", _priority),
+    "priority": _Kind("WORKLOAD:NUMBER|CLASS", _priority),
     "apply": _Kind("", _apply, "FILE"),
 }
 """The kinds of changes, by name."""

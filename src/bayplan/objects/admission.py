@@ -58,6 +58,10 @@ class PriorityClasses:
         """Return the class with a name, or None."""
         return self._by_name.get(name)
 
+    def names(self) -> list[str]:
+        """Return the names of all classes in alphabetical order."""
+        return sorted(self._by_name)
+
     def resolve(self, pod: Pod) -> Pod:
         """Return a pod with the priority and preemption policy of its class.
 

@@ -1,0 +1,59 @@
+"""Changes of what-if that follow other rules of Kubernetes: a drain that evictions would stop, and priorities by class."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from bayplan.answers.changes import parse_change
+from bayplan.answers.question_cluster import QuestionCluster
+from bayplan.answers.what_if import what_if
+from bayplan.base.errors import InputError
+from bayplan.testing.object_builders import make_budget, make_priority_class
+from tests.answers.clusters import cluster_of, node, running, waiting
+
+AGENT = running("agent-1", "n1", owner="agent", kind="DaemonSet", cpu="100m").obj()
+WEB = tuple(running(f"web-{number}", "n1", cpu="100m").obj() for number in range(5))
+BARE = running("bare", "n1", kind="", cpu="100m").obj()
+
+
+def drain_notes(cluster: QuestionCluster) -> list[str]:
+    found = what_if(cluster, [parse_change("drain=n1")])
+    return [each for each in found.assumptions if each.startswith("kubectl drain")]
+
+
+def test_a_drain_names_the_pods_that_kubectl_would_not_evict() -> None:
+    items = (node("n1"), node("n2"), AGENT, *WEB, BARE)
+    assert drain_notes(cluster_of(*items, make_budget("web", {"app": "web"}))) == [
+        "kubectl drain would not evict default/web-0, default/web-1, default/web-2 and 2 more: "
+        "disruption budget web allows no disruption",
+        "kubectl drain would not evict default/bare: the pod has no controller that would recreate it (--force)",
+    ]
+
+
+def test_a_drain_that_kubectl_can_finish_has_no_such_note() -> None:
+    budget = make_budget("web", {"app": "web"}, disruptions_allowed=1)
+    assert drain_notes(cluster_of(node("n1"), node("n2"), AGENT, *WEB, budget)) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "policy", "want"),
+    [
+        pytest.param("high", "PreemptLowerPriority", 1, id="a class that preempts"),
+        pytest.param("high", "Never", 0, id="a class that does not preempt"),
+        pytest.param("10", "Never", 1, id="a number"),
+    ],
+)
+def test_a_priority_can_be_the_name_of_a_class(value: str, policy: str, want: int) -> None:
+    big = replace(waiting("big", cpu="4"), spec=replace(waiting("big", cpu="4").spec, preemption_policy=None))
+    cluster = cluster_of(node("n1"), WEB[0], big, make_priority_class("high", 10, policy=policy))
+    assert len(what_if(cluster, [parse_change(f"priority=big:{value}")]).evictions) == want
+
+
+def test_an_unknown_priority_class_is_refused_with_the_known_ones() -> None:
+    cluster = cluster_of(node("n1"), waiting("big"), make_priority_class("high", 10))
+    wanted = (
+        "an integer or the name of a priority class: high, system-cluster-critical, system-node-critical, got 'hihg'"
+    )
+    with pytest.raises(InputError, match=wanted):
+        what_if(cluster, [parse_change("priority=big:hihg")])
