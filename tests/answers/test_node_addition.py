@@ -54,6 +54,12 @@ def test_an_unplaceable_pod_does_not_raise_the_price() -> None:
     assert (answer.by_shape, answer.still_waiting) == ({"large/a": 1}, 1)
 
 
+def test_a_pod_that_lacks_its_resource_claim_has_a_reason() -> None:
+    pod = make_pod("x").req(cpu="1").spec(resourceClaims=[{"name": "gpu", "resourceClaimName": "lost"}]).obj()
+    answer = nodes_to_add(cluster_of(*FULL, pod), [parse_shape(SMALL)])
+    assert [each.reason for each in answer.pods] == ['could not find ResourceClaim "default/lost"']
+
+
 @pytest.mark.parametrize(
     ("cpus", "want"),
     [

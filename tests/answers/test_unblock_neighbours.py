@@ -31,6 +31,15 @@ def test_nothing_is_suggested_that_preempts_pods_which_are_preempted_anyway() ->
     assert suggested_texts(found, "raise priority") == []
 
 
+def test_a_higher_priority_is_not_suggested_if_the_pod_preempts_others_anyway() -> None:
+    # Of equal nodes, preemption chooses one at random, so the victims may differ.
+    nodes = [node(f"n{number}") for number in range(12)]
+    low = [running(f"low-{number}", f"n{number}", "3", owner="").priority(-5) for number in range(12)]
+    found = unblocked(*nodes, *low, make_priority_class("high", 10), make_pod("x").req(cpu="2"))
+    assert found.suggestions[0].kind == "wait"
+    assert suggested_texts(found, "raise priority") == []
+
+
 def test_a_pod_that_comes_back_to_its_node_is_not_moved() -> None:
     # Without the pod on node a, the spread constraint admits a. Then its replacement comes back, because node b is full.
     nodes = (node("a"), node("b", "eu-1b", cpu="1"))

@@ -109,6 +109,18 @@ def test_a_dump_reports_missing_kinds_that_its_pods_refer_to(tmp_path: Path) -> 
     assert found.suggestions == []
 
 
+def test_a_missing_resource_claim_may_exist_if_the_dump_has_no_claims(tmp_path: Path) -> None:
+    builders = (
+        make_node("a").uid("a").capacity(cpu="4"),
+        make_pod("x").uid("p").spec(resourceClaims=[{"name": "gpu", "resourceClaimName": "gpu"}]),
+    )
+    cluster = Cluster.open(write(tmp_path, *(each.document() for each in builders)))
+    assert cluster.explain("x").verdict == (
+        "default/x is pending: it is unknown why: the input has no ResourceClaims; "
+        'without them, the scheduler reports: could not find ResourceClaim "default/gpu"'
+    )
+
+
 def test_a_dump_without_nodes_says_so(tmp_path: Path) -> None:
     (tmp_path / "dump.yaml").write_text(
         "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: default, uid: u}\n"

@@ -146,8 +146,9 @@ class CauseWords:
         message = self._matrix.whole[plugin].message or f"{plugin} rejects it"
         # Without the name of the pod, so that equal causes have equal words.
         message = message.removeprefix(f'pod "{self._pod.key}": ')
-        kind = _NAMED_KINDS.get(message.removeprefix("waiting for ").split(" ", 1)[0], "")
-        if kind in self._around.unread and "not found" in message:
+        name = message.removeprefix("waiting for ").removeprefix("could not find ").split(" ", 1)[0].lower()
+        kind = _NAMED_KINDS.get(name, "")
+        if kind in self._around.unread and ("not found" in message or "not find" in message):
             return self._unknown(kind, message)
         return message
 

@@ -365,7 +365,7 @@ class _Addition:
     def _give_up(self, trial: Trial, key: str) -> None:
         """Remove a pod without a node, and store the message of its last attempt."""
         if key in trial.scheduler.pods:
-            self._messages[key] = trial.messages.get(key, "")
+            self._messages[key] = trial.waiting_message(trial.scheduler.pods[key])
             trial.remove_pod(key)
 
     # The outcome, and better ones.

@@ -477,9 +477,12 @@ def _back(steps: Sequence[Step], result: TrialResult, trial: Trial) -> frozenset
 
 
 def _waits_needlessly(found: Suggestion, others: Sequence[Suggestion]) -> bool:
-    """Return whether a suggestion waits for terminating pods after a change, and waiting for them is enough."""
-    waits = [set(each.ended) for each in others if each.kind == StepKind.WAIT.value]
-    return found.kind != StepKind.WAIT.value and bool(found.ended) and any(set(found.ended) >= each for each in waits)
+    """Return whether a suggestion raises the priority, or waits for terminating pods, although waiting is enough."""
+    waits = [each for each in others if each.kind == StepKind.WAIT.value]
+    if found.kind == StepKind.PRIORITY.value and any(each.placed >= found.placed for each in waits):
+        return True
+    ended = set(found.ended)
+    return found.kind != StepKind.WAIT.value and bool(ended) and any(ended >= set(each.ended) for each in waits)
 
 
 def _combine_well(first: Step, second: Step) -> bool:
