@@ -281,6 +281,11 @@ def test_preemption_shows_candidates_and_victims() -> None:
         assert [victim["pod"] for victim in chosen["victims"]] == list(record.victims)
         page = await fixture.get("/pods/default/urgent")
         assert page["attempts"][0]["victims"] == list(record.victims)
+        matrix = await fixture.get("/pods/default/urgent/attempts/2/matrix")
+        assert [each["gap"] for each in matrix["rows"]] == [
+            "",
+            f"not examined: the pod was nominated to {record.nominated_node}, which is tried first",
+        ]
         gone = await fixture.get(f"/pods/{record.victims[0]}")
         assert gone["status"] in ("deleted", "terminating")
         assert (await fixture.get("/pods/default/low-0/attempts/latest/preemption")) is None

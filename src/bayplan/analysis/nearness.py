@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from bayplan.analysis.decision_detail import chose_nominated_node_alone
 from bayplan.analysis.filter_matrix import FIT, FilterMatrix, filter_matrix
 from bayplan.analysis.free_amounts import free_amounts
 from bayplan.analysis.run_source import RunSource
@@ -37,7 +38,7 @@ class Nearness:
         pinned: int64[rows], how many of these filters would reject the pod even if the node were empty: because of the
             node's properties, or because it lacks a kind of device that the pod requests.
         short: int64[rows], missing room, in thousandths of the pod's requests, summed over resources.
-        unseen: bool[rows], nodes on which no filter ran because enough other nodes fit.
+        unseen: bool[rows], nodes on which no filter ran because enough other nodes fit, or the nominated node did.
     """
 
     def __init__(self, source: RunSource, number: int, decision: Decision, pod: PodTimeline) -> None:
@@ -107,6 +108,8 @@ class Nearness:
         """Return what a node lacks (``lacks 0.8 cpu (requests 4, 3.2 free)``) or else why it was rejected; "" if feasible."""
         decision = self._decision
         if self.unseen[row]:
+            if chose_nominated_node_alone(decision):
+                return f"not examined: the pod was nominated to {decision.record.node}, which is tried first"
             return "not examined: enough other nodes fit"
         status = decision.first_failure(row)
         if status is None:

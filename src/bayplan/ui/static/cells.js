@@ -8,6 +8,7 @@ import { count, counted } from "./format.js";
 const LARGEST = 22;
 const SMALLEST = 6;
 const LABEL = 112;
+const SMALL_LABEL = 104;
 /** The left margin of the labels, so that the focus outline does not touch them. */
 const INSET = 4;
 const GROUP_GAP = 10;
@@ -96,7 +97,7 @@ export class Cells {
   layout() {
     const width = this.element.clientWidth;
     if (!width || !this.groups.length) return;
-    const label = this.how.small ? 72 : LABEL;
+    const label = this.how.small ? SMALL_LABEL : LABEL;
     const room = this.how.height();
     let cell = LARGEST;
     for (; cell > SMALLEST; cell -= 1) if (this.heightFor(cell, width - label) <= room) break;
@@ -174,7 +175,7 @@ export class Cells {
         pen.font = "12px system-ui, sans-serif";
         pen.fillStyle = colours.ink;
         const shown = name || "no value";
-        pen.fillText(shown.length > 14 ? `${shown.slice(0, 9)}…${shown.slice(-4)}` : shown, INSET, y + 1);
+        pen.fillText(fitting(pen, shown, (this.how.small ? SMALL_LABEL : LABEL) - 2 * INSET), INSET, y + 1);
         pen.fillStyle = colours.faint;
         if (!this.how.small) pen.fillText(count(size), INSET, y + 16);
       }
@@ -336,4 +337,14 @@ export class Cells {
     event.preventDefault();
     event.stopPropagation();
   }
+}
+
+/** A text without its middle, if it is wider than `room`: zones and pools differ at the end. @param {CanvasRenderingContext2D} pen @param {string} text @param {number} room */
+function fitting(pen, text, room) {
+  let shown = text;
+  for (let kept = text.length - 1; kept > 3 && pen.measureText(shown).width > room; kept -= 1) {
+    const tail = Math.ceil(kept / 2);
+    shown = `${text.slice(0, kept - tail)}…${text.slice(-tail)}`;
+  }
+  return shown;
 }

@@ -160,7 +160,10 @@ export function pointName(point) {
 export function eventWords(event) {
   const label = event.slice(event.lastIndexOf("/") + 1);
   const [, kind, action, property] = /^(?:Assigned|Unschedulable)?(Pod|Node)(Add|Delete|Update)?(?:Pod|Node)?(\w*)$/.exec(label) ?? [];
-  if (!kind) return `${label} changed`;
+  if (!kind) {
+    const [, other, past] = /^(\w+)(Add|Delete|Update)$/.exec(label) ?? ["", label, ""];
+    return `${other} ${{ Add: "added", Delete: "deleted" }[past] ?? "changed"}`;
+  }
   if (action === "Add" || action === "Delete") return `${kind.toLowerCase()} ${action === "Add" ? "added" : "deleted"}`;
   const words = property.replace(/([A-Z])/g, " $1").toLowerCase();
   return `${kind.toLowerCase()}${words} changed`;

@@ -253,7 +253,7 @@ export function pointsPart(data) {
   if (data.skipped.length)
     visibleLines.push(["", `${counted(data.skipped.length, "plugin")} with nothing to check for this pod`, "", data.skipped.join("\n")]);
   if (data.counts.not_evaluated)
-    visibleLines.push(["", `${counted(data.counts.not_evaluated, "node")} not evaluated: enough nodes fit`, ""]);
+    visibleLines.push(["", `${counted(data.counts.not_evaluated, "node")} not examined`, ""]);
   return pointLines(visibleLines);
 }
 

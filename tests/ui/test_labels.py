@@ -1,0 +1,48 @@
+"""Words and labels on `bayplan up`: zones with long names in the heat map, and events in the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.ui.browsing import PATIENCE_MS, Visitor
+from tests.ui.running import Running, node, pod, running
+
+ZONES = ("europe-west1-b", "northamerica-northeast1-a", "northamerica-northeast1-b")
+RECORD_TEXTS = """
+window.painted = {};
+const fill = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+    window.painted[text] = x + this.measureText(text).width;
+    return fill.call(this, text, x, y);
+};
+"""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Running]:
+    nodes = [node(f"n{number}", ZONES[number % 3]) for number in range(60)]
+    waits = pod("waits", volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "missing"}}])
+    with running(tmp_path, [*nodes, waits]) as found:
+        yield found
+
+
+def test_long_zone_names_differ_in_the_heat_map_and_events_are_in_words(
+    server: Running, visit: Callable[..., Visitor]
+) -> None:
+    visitor = visit(server.url)
+    visitor.page.add_init_script(RECORD_TEXTS)
+    visitor.go("/")
+    painted: dict[str, float] = {}
+    for _ in range(PATIENCE_MS // 100):
+        if painted := visitor.page.evaluate("() => window.painted"):
+            break
+        visitor.page.wait_for_timeout(100)
+    assert sorted(text[-4:] for text in painted) == ["t1-a", "t1-b", "t1-b"]
+    assert "europe-west1-b" in painted
+    assert max(painted.values()) <= 104
+    visitor.go("/ui/queue?tier=unschedulable")
+    expect(visitor.page.get_by_title("PersistentVolumeClaim added")).to_be_visible()
