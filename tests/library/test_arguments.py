@@ -35,6 +35,11 @@ class FiltersBefore(PerNodePlugin):
         return None
 
 
+class FiltersAlone:
+    def filter_node(self, pod: Any, node: Any) -> None:
+        return None
+
+
 def two_nodes() -> Cluster:
     nodes = [
         make_node(name).capacity(cpu="4").label({"cloud.google.com/gke-nodepool": pool}).obj()
@@ -111,6 +116,11 @@ def two_nodes() -> Cluster:
             lambda it: Cluster(plugins=["Mine"]),  # type: ignore[list-item]
             r"got 'Mine'; try the class itself: \[Mine\]",
             id="the name of a plugin",
+        ),
+        pytest.param(
+            lambda it: Cluster(plugins=[FiltersAlone]),  # type: ignore[list-item]
+            r"FiltersAlone'>; try class FiltersAlone\(PerNodePlugin\)",
+            id="a class without a base class of plugins",
         ),
         pytest.param(
             lambda it: Cluster.open(["dump.yaml"]),  # type: ignore[arg-type]

@@ -162,6 +162,8 @@ def plugin_classes(plugins: object) -> Sequence[type[Plugin[Any]]]:
             is_option = isinstance(each, str) and ":" in each
             name = each if isinstance(each, str) and each.isidentifier() else "MyPlugin"
             hint = f"Cluster.open(..., plugins=[{each!r}])" if is_option else f"the class itself: [{name}]"
+            if isinstance(each, type):
+                hint = f"class {each.__name__}(PerNodePlugin): ..."
             raise InputError("plugins", got=f"{each!r:.60}", wanted="classes of plugins", hint=hint)
     return list(plugins)
 
