@@ -56,6 +56,14 @@ def test_a_failing_watch_or_steering_task_stops_the_sync(work: object, watch: ob
         asyncio.run(play())
 
 
+def test_the_first_error_of_nested_task_groups_is_reported() -> None:
+    async def work() -> None:
+        raise ExceptionGroup("session", [ExceptionGroup("feed", [InputError("pods can't be listed")])])
+
+    with pytest.raises(InputError, match="pods can't be listed"):
+        asyncio.run(cluster_sync._until_stopped(work(), None, None))
+
+
 def test_steering_does_not_start_if_the_target_is_unreachable(tmp_path: Path) -> None:
     RecordingWriter(tmp_path / "recording.jsonl", RecordingHeader("bayplan", 0, ("pods",), "", False)).close()
     steered: list[PlaybackClock] = []

@@ -42,7 +42,7 @@ class Script:
         statuses: the statuses of the first responses to other requests; later ones succeed.
     """
 
-    def __init__(self, streams: Sequence[Sequence[Document | Exception]], statuses: Sequence[int] = ()) -> None:
+    def __init__(self, streams: Sequence[Sequence[Document | bytes | Exception]], statuses: Sequence[int] = ()) -> None:
         self._streams = list(streams)
         self._statuses = list(statuses)
         self.done = asyncio.Event()
@@ -60,7 +60,7 @@ class Script:
             await asyncio.sleep(0)
             if isinstance(line, Exception):
                 raise line
-            yield [msgspec.json.encode(line)]
+            yield [line if isinstance(line, bytes) else msgspec.json.encode(line)]
 
 
 def short(change: FeedChange) -> str:
@@ -186,3 +186,28 @@ def test_a_one_time_feed_ends_after_its_list() -> None:
         return found
 
     assert asyncio.run(run()) == ["=x at 5"]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        pytest.param(b"<garbage>", "JSON is malformed: invalid character (byte 0)", id="no JSON"),
+        pytest.param(b'{"type": "ADDED", "object": {}}', "Object missing required field `metadata`", id="no metadata"),
+        pytest.param(b"[]", "Expected `object`, got `array`", id="a list instead of an event"),
+    ],
+)
+@pytest.mark.parametrize("parts", [True, False])
+def test_a_one_time_feed_ends_with_an_error_if_a_list_cannot_be_decoded(line: bytes, why: str, parts: bool) -> None:
+    async def run() -> None:
+        script = cast("ApiConnection", Script([[event("ADDED", service("x", 3)), line, end_of_list(5)]]))
+        feed = ReflectedFeed(script, SyncPolicy(), kinds=("services",), once=True, parts=parts)
+        await feed.open()
+        await asyncio.wait_for(feed.run(lambda change: None), 10)
+
+    with pytest.raises(ExceptionGroup) as found:
+        asyncio.run(run())
+    (problem,) = found.value.exceptions
+    assert isinstance(problem, InputError)
+    assert str(problem) == (
+        f"services of source can't be listed: the response can't be decoded: {why}; try kubectl get --raw /api/v1/services"
+    )

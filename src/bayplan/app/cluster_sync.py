@@ -384,9 +384,11 @@ async def _until_stopped(
         if not stopped and not failures:
             raise
     except BaseExceptionGroup as problems:
-        # The first failure ended the other tasks.
-        bad = problems.subgroup(InputError)
-        raise (bad or problems).exceptions[0] from None
+        # The first failure ended the other tasks. Sessions run the task groups of feeds in their own.
+        first: BaseException = problems.subgroup(InputError) or problems
+        while isinstance(first, BaseExceptionGroup):
+            first = first.exceptions[0]
+        raise first from None
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)

@@ -142,6 +142,7 @@ class Reflector(Generic[W]):
         on_part: called with parts of the first list as they arrive; `on_changes` gets all objects when the list is
             complete. If the list has to be restarted, parts are emitted again.
         retry_times: when to retry after a failure.
+        once: whether only the first list is of interest: if it can't be decoded, `run` raises instead of listing again.
 
     Attributes:
         items: the objects by key.
@@ -163,6 +164,7 @@ class Reflector(Generic[W]):
         on_listed: Callable[[str], None] | None = None,
         on_part: Callable[[Sequence[W]], None] | None = None,
         retry_times: RetryTimes = RETRY_TIMES,
+        once: bool = False,
     ) -> None:
         self.items: dict[str, W] = {}
         self.version = ""
@@ -178,6 +180,7 @@ class Reflector(Generic[W]):
         self._on_listed = on_listed
         self._on_part = on_part
         self._retry_times = retry_times
+        self._once = once
         self._can_stream = True
         # After a failure, the server may have an older state, restored from a backup or empty.
         self._is_suspect = False
@@ -186,7 +189,11 @@ class Reflector(Generic[W]):
         self._bare = msgspec.json.Decoder(_BareObject).decode
 
     async def run(self) -> None:
-        """List and watch the collection until cancelled."""
+        """List and watch the collection until cancelled.
+
+        Raises:
+            msgspec.MsgspecError, UnicodeDecodeError: the first list can't be decoded, and `once` is set.
+        """
         times, loop = self._retry_times, asyncio.get_running_loop()
         pause = times.first_pause_seconds
         while True:
@@ -218,7 +225,9 @@ class Reflector(Generic[W]):
                 problem = str(refused)
             except (ConnectionLost, ListFailed) as lost:
                 problem = str(lost)
-            except msgspec.MsgspecError as odd:
+            except (msgspec.MsgspecError, UnicodeDecodeError) as odd:
+                if self._once:
+                    raise
                 # List again: after an unreadable response, changes may have been missed.
                 problem, self.version = f"unreadable: {odd}", ""
             if problem != self.problem:

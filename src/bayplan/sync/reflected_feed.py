@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from bayplan.base.errors import InputError
 from bayplan.base.plain_data import Document
 from bayplan.client.connection import ApiConnection
 from bayplan.client.list_errors import list_error
@@ -123,7 +124,11 @@ class ReflectedFeed:
         self.kinds = tuple(found)
 
     async def run(self, on_change: OnChange) -> None:
-        """Watch until cancelled, or until everything is listed once."""
+        """Watch until cancelled, or until everything is listed once.
+
+        Raises:
+            ExceptionGroup: of an InputError if the feed ends after the lists, and one of them can't be decoded.
+        """
         async with asyncio.TaskGroup() as group:
             running = []
             for plural in self.kinds:
@@ -137,13 +142,21 @@ class ReflectedFeed:
                     on_listed=followed.listed,
                     on_part=followed.part if self._parts else None,
                     retry_times=self._retry_times,
+                    once=self._once,
                 )
                 self._reflectors[plural] = reflector
-                running.append(group.create_task(reflector.run()))
+                running.append(group.create_task(self._reflect(plural, reflector)))
             if self._once:
                 await asyncio.gather(*(each.synced.wait() for each in self._reflectors.values()))
                 for task in running:
                     task.cancel()
+
+    async def _reflect(self, plural: str, reflector: Reflector[_Followed]) -> None:
+        try:
+            await reflector.run()
+        except (msgspec.MsgspecError, UnicodeDecodeError) as odd:
+            what = f"{plural} of {self._name} can't be listed: the response can't be decoded: {odd}"
+            raise InputError(what, hint=f"kubectl get --raw {BY_PLURAL[plural].path()}") from None
 
 
 class _FollowedCollection:
