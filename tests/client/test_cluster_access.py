@@ -105,6 +105,23 @@ def test_certificates_become_a_tls_context(tmp_path: Path) -> None:
     assert (tls.verify_mode, tls.check_hostname) == (ssl.CERT_NONE, False)
 
 
+@pytest.mark.parametrize(
+    ("body", "want"),
+    [
+        pytest.param("sys.exit('token expired:\\n  log in again')", "1. token expired: log in again", id="two lines"),
+        pytest.param("""sys.exit("can't read it")""", "1. can't read it", id="an apostrophe"),
+        pytest.param("""sys.exit("can't read the \\"key\\"")""", '1. can\'t read the "key"', id="both kinds of quotes"),
+        pytest.param("sys.stderr.buffer.write('caf\u00e9 100%d \\\\ '.encode() + b'\\xff'); sys.exit(3)",
+            "3. caf\u00e9 100%d \\ \ufffd", id="other characters"),
+        pytest.param("sys.exit(2)", "2", id="no output"),
+    ],
+)  # fmt: skip
+def test_the_error_output_of_an_exec_plugin_is_shown_as_text(body: str, want: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as refused:
+        opened(kubeconfig(tmp_path, plugin(tmp_path, body)))
+    assert f"got exec: process returned {want}" in str(refused.value).removesuffix("; ")
+
+
 def test_credentials_of_two_clusters_load_concurrently(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Each waits in its plugin until the other one has started, as both sides of a sync may renew their credentials."""
     folders = {name: tmp_path / name for name in ("good", "bad")}

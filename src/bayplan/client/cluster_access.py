@@ -6,9 +6,11 @@ The official Kubernetes client for Python supports all features of a kubeconfig:
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import logging
 import os
+import re
 import ssl
 import time
 from contextvars import ContextVar
@@ -36,11 +38,19 @@ _errors: ContextVar[list[str] | None] = ContextVar("errors", default=None)
 """The errors that the library logged while the current task loads credentials; None if it loads none."""
 
 
+_PLUGIN_FAILED = re.compile(r"""(exec: process returned -?\d+\. )(b'.*'|b".*")""")
+"""The library's message about an exec plugin that failed; its error output is the representation of a bytes object."""
+
+
 def _collect(record: logging.LogRecord) -> bool:
     """Collect an error that the library logs, because it reports failures of exec plugins only in the log.
 
     Return whether to log the record: only if the current task loads no credentials.
     """
+    failed = _PLUGIN_FAILED.fullmatch(record.getMessage())
+    if failed is not None:
+        output: bytes = ast.literal_eval(failed[2])
+        record.msg, record.args = failed[1] + " ".join(output.decode(errors="replace").split()), None
     errors = _errors.get()
     if errors is not None and record.levelno >= logging.ERROR:
         errors.append(record.getMessage())
