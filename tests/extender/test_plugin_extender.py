@@ -13,6 +13,7 @@ import pytest
 
 from bayplan.app.extender_service import ExtenderOptions, ServedExtender, make_extender
 from bayplan.base.errors import InputError
+from bayplan.extender.plugin_extender import FORGET_SECONDS, PluginExtender
 from bayplan.extender.server import OnRequest, extender_application
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
@@ -95,6 +96,28 @@ def test_node_names_are_answered_with_node_names(file: Path) -> None:
     answer = extender.filter({"Pod": plain(make_pod("p").obj()), "NodeNames": ["n3", "n0", "n1"]})
     assert answer["NodeNames"] == ["n3", "n1"]
     assert answer["Nodes"] is None
+
+
+def test_a_node_that_is_no_longer_sent_is_forgotten(file: Path) -> None:
+    clock = [0.0]
+    known = served(file, "Picky", cluster=nodes()[:1])
+    extender = PluginExtender(known._scheduler, clock=lambda: clock[0])
+    state = known._scheduler.state
+
+    def names(seconds: float, *rows: int) -> list[str]:
+        clock[0] = seconds
+        extender.filter(sent(make_pod("p").obj(), [nodes()[row] for row in rows]))
+        return sorted(state.nodes.row_of)
+
+    assert names(0, 0, 1, 2) == ["n0", "n1", "n2"]
+    assert names(FORGET_SECONDS, 2) == ["n0", "n1", "n2"]
+    # n0 is in the cluster's files.
+    assert names(FORGET_SECONDS + 1, 3) == ["n0", "n2", "n3"]
+    assert names(2 * FORGET_SECONDS + 1) == ["n0", "n3"]
+    # A node that returns is known again.
+    arguments = sent(make_pod("p").obj(), nodes()[1:2])
+    assert extender.filter(arguments)["Nodes"]["items"] == arguments["Nodes"]["items"]
+    state.check_invariants()
 
 
 def test_a_node_that_the_files_lack_is_rejected_and_others_are_answered(file: Path) -> None:

@@ -5,7 +5,8 @@ The answers have the fields of upstream's ExtenderFilterResult, HostPriorityList
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -29,6 +30,10 @@ from bayplan.state.arrays import Index
 UNKNOWN_NODE = "node(s) not in the extender's files"
 """The reason for rejecting nodes that are sent by name but are not in the scheduler's state."""
 
+FORGET_SECONDS = 600.0
+"""Time after which a node is forgotten if no request contains it. Schedulers send only the nodes that passed their own
+filters, so a node that one request lacks still exists; one that is sent again is stored again."""
+
 Json = Mapping[str, object]
 Answer = dict[str, object]
 
@@ -36,15 +41,19 @@ Answer = dict[str, object]
 class PluginExtender:
     """Answers with the filter and score plugins of a scheduler.
 
-    Nodes that are sent as objects are stored in the scheduler's state. Of the nodes that are sent by name, those that are
-    not in it are rejected: other nodes must still get pods when one is added to the cluster.
+    Nodes that are sent as objects are stored in the scheduler's state for `FORGET_SECONDS`. Of the nodes that are sent by
+    name, those that are not in it are rejected: other nodes must still get pods when one is added to the cluster.
 
     Args:
         scheduler: provides state, plans and profiles; pods are neither queued nor assumed.
+        clock: returns the seconds since any start.
     """
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Scheduler, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._scheduler = scheduler
+        self._clock = clock
+        # When each node was last sent as an object, the oldest first. Nodes of files are not in it.
+        self._sent_at: dict[str, float] = {}
 
     def filter(self, arguments: Json) -> Answer:
         """Answer the filter verb: the nodes that fit the pod, and why the others do not.
@@ -192,15 +201,30 @@ class PluginExtender:
         listed = _field(_field(arguments, "Nodes"), "items")
         if listed is not None and not isinstance(listed, list):
             raise InputError("Nodes.items", wanted="a list of nodes", got=type(listed).__name__)
-        items: list[tuple[str, Json]] = [(self._store_node(item), item) for item in listed or ()]
+        now = self._clock()
+        items: list[tuple[str, Json]] = [(self._store_node(item, now), item) for item in listed or ()]
+        self._forget_nodes(now)
         return [name for name, _ in items], items
 
-    def _store_node(self, item: Json) -> str:
+    def _forget_nodes(self, now: float) -> None:
+        """Remove the nodes that were last sent too long ago: they may have been removed from the cluster."""
+        while self._sent_at:
+            name, sent_at = next(iter(self._sent_at.items()))
+            if now - sent_at <= FORGET_SECONDS:
+                return
+            del self._sent_at[name]
+            nodes = self._scheduler.state.nodes
+            self._scheduler.handle(nodes.nodes[nodes.row_of[name]], None, 0)
+
+    def _store_node(self, item: Json, now: float) -> str:
         """Store a node in the state as it was sent; return its name."""
         node = default_object(convert(item, Node, what="Node"))
         state, name = self._scheduler.state, node.metadata.name
         row = state.nodes.row_of.get(name)
         old = None if row is None else state.nodes.nodes[row]
+        if old is None or name in self._sent_at:
+            self._sent_at.pop(name, None)
+            self._sent_at[name] = now
         if old != node:
             self._scheduler.handle(old, node, 0)
         return name
