@@ -31,6 +31,7 @@ class Scripted(Controller):
     """Reconciles ReplicaSets: raises the given errors, in order, and then does nothing."""
 
     kind = ReplicaSet
+    retry_delays_ns = (SECOND_NS // 4, 16 * SECOND_NS)
 
     def __init__(self, tools: ControllerTools, *problems: Exception | None) -> None:
         super().__init__(tools)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import cast
 
+import pytest
+
 from bayplan.base.durations import SECOND_NS
 from bayplan.controllers.controller import Controller
+from bayplan.controllers.job import JobController
 from bayplan.controllers.work_queue import Work, WorkQueue
 
 
 def work(key: str) -> Work:
-    return cast("Controller", None), key
+    return cast("Controller", Controller), key
 
 
 def woken(queue: WorkQueue, now_ns: int) -> list[str]:
@@ -44,16 +47,26 @@ def test_the_earliest_alarm_of_work_counts() -> None:
     assert (woken(queue, 30), woken(queue, 40)) == (["b"], ["a"])
 
 
-def test_delays_of_failed_work_double_up_to_16_seconds_until_it_succeeds() -> None:
+@pytest.mark.parametrize(
+    ("controller", "want"),
+    [
+        (Controller, [0.005 * 2**power for power in range(18)] + [1000, 1000, 0.005, 0.01]),
+        (JobController, [1, 2, 4, 8, 16, 32, *[60] * 14, 1, 2]),
+    ],
+)
+def test_delays_of_failed_work_double_up_to_a_limit_until_it_succeeds(
+    controller: type[Controller], want: list[float]
+) -> None:
     queue = WorkQueue()
+    failed = cast("Controller", controller), "a"
     waits, now_ns = [], 0
-    for number in range(10):
-        if number == 8:
-            queue.reset_delay(work("a"))
-        queue.retry(work("a"), now_ns)
+    for number in range(len(want)):
+        if number == len(want) - 2:
+            queue.reset_delay(failed)
+        queue.retry(failed, now_ns)
         wakeup_ns = queue.next_wakeup()
         assert wakeup_ns is not None
         waits.append((wakeup_ns - now_ns) / SECOND_NS)
         now_ns = wakeup_ns
         assert woken(queue, now_ns) == ["a"]
-    assert waits == [0.25, 0.5, 1, 2, 4, 8, 16, 16, 0.25, 0.5]
+    assert waits == want

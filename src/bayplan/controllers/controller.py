@@ -9,6 +9,7 @@ from typing import ClassVar, Protocol, TypeVar
 
 import msgspec
 
+from bayplan.base.durations import MILLISECOND_NS, SECOND_NS
 from bayplan.base.errors import InputError
 from bayplan.cluster.store import ChangeEvent, Kind, ObjectStore
 from bayplan.controllers.pod_factory import PodFactory, PreparedTemplate
@@ -111,6 +112,8 @@ class Controller(ABC):
         watches_pods: whether it receives the events of all pods. The manager reads it again after every event of
             another kind.
         follows_pods: whether it receives every event of a pod that one of its objects controls, see `pod_changed`.
+        retry_delays_ns: the first and the longest delay (ns) before a failed reconcile is repeated on a server, by
+            default those of client-go's work queues.
         ownership: adopts and releases the objects that a workload owns, before each reconcile, or None.
     """
 
@@ -118,6 +121,7 @@ class Controller(ABC):
     component: ClassVar[str] = ""
     watches: ClassVar[tuple[Kind, ...]] = ()
     follows_pods: ClassVar[bool] = False
+    retry_delays_ns: ClassVar[tuple[int, int]] = (5 * MILLISECOND_NS, 1000 * SECOND_NS)
     ownership: Adopter | None = None
 
     def __init__(self, tools: ControllerTools) -> None:

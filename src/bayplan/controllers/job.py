@@ -78,6 +78,7 @@ class JobController(Controller):
     kind = Job
     component = "job-controller"
     follows_pods = True
+    retry_delays_ns = (SECOND_NS, 60 * SECOND_NS)
 
     def __init__(self, tools: ControllerTools) -> None:
         super().__init__(tools)
@@ -105,8 +106,7 @@ class JobController(Controller):
         """Count ended pods, decide whether the Job is finished, create or delete pods, write the status."""
         rejected = RejectedWrites()
         self._release_orphans(key, rejected)
-        job = self.store.get(Job, key)
-        if job is None:
+        if (job := self.store.get(Job, key)) is None:
             self._forget_deleted()
         if job is None or not is_managed(job):
             return rejected.result(None, now_ns)

@@ -7,12 +7,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from bayplan.base.durations import SECOND_NS
 from bayplan.cluster.timers import Timers
 from bayplan.controllers.controller import Controller
-
-_FIRST_WAIT_NS = SECOND_NS // 4
-_MAX_WAIT_NS = 16 * SECOND_NS
 
 Work = tuple[Controller, str]
 """A reconcile: the controller, and the key of the object."""
@@ -80,9 +76,10 @@ class WorkQueue:
             self._timers.set(time_ns, work)
 
     def retry(self, work: Work, now_ns: int) -> None:
-        """Add failed work again after a delay that doubles with each failure."""
-        wait_ns = self._waits.get(work, _FIRST_WAIT_NS)
-        self._waits[work] = min(2 * wait_ns, _MAX_WAIT_NS)
+        """Add failed work again after a delay that doubles with each failure, see `Controller.retry_delays_ns`."""
+        first_ns, longest_ns = work[0].retry_delays_ns
+        wait_ns = self._waits.get(work, first_ns)
+        self._waits[work] = min(2 * wait_ns, longest_ns)
         self.add_at(work, now_ns + wait_ns)
 
     def reset_delay(self, work: Work) -> None:

@@ -192,6 +192,7 @@ def test_a_cron_job_starts_jobs_on_time_and_deletes_others_although_one_cannot_b
     times = [str(each.at("metadata.creationTimestamp")) for each in jobs]
     assert all(time.endswith(":00Z") for time in times)
     allow(fixture)
+    fixture.run(60)
     assert first not in fixture.names("batch/jobs")
 
 
@@ -209,7 +210,7 @@ def test_a_cron_job_deletes_old_jobs_although_a_new_one_is_refused() -> None:
     assert len(fixture.names("batch/jobs")) == 1
     assert list(fixture.bridge.failures()) == ["CronJob default/tick"]
     allow(fixture)
-    fixture.run(60)
+    fixture.run(300)
     assert fixture.bridge.failures() == {}
 
 
@@ -480,3 +481,19 @@ def test_refused_writes_of_a_node_do_not_multiply(caplog: pytest.LogCaptureFixtu
     caplog.clear()
     fixture.run(100)
     assert sum("Node n0" in each.getMessage() for each in caplog.records) == 10
+
+
+def test_a_refused_pod_is_reported_as_often_as_upstream_tries_it() -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(
+        f"{API}/namespaces/default/resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "0"}}}
+    )
+    fixture.run()
+    fixture.post(f"{APPS}/replicasets", workload("ReplicaSet", "web", {"replicas": 1}))
+    # After 5 ms, 10 ms and so on up to 640 ms, and once at the start.
+    fixture.run(1.5)
+    counts = [each["count"] for each in fixture.documents("events") if each["reason"] == "FailedCreate"]
+    assert counts == [1] * 9
+    fixture.run(10)
+    counts = [each["count"] for each in fixture.documents("events") if each["reason"] == "FailedCreate"]
+    assert counts == [*[1] * 9, 3]
