@@ -13,11 +13,14 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.times import parse_time_ns
+from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.store import ChangeEvent
 from bayplan.cluster.volume_controller import PROVISIONED_BY, bound_claim, provisioned_volume, volume_writes
 from bayplan.controllers.controller import Controller, ControllerTools, ReconcileResult, RejectedWrites
 from bayplan.controllers.writer import WARNING
+from bayplan.objects.pod import Pod
 from bayplan.objects.quantity import Quantity
 from bayplan.objects.selectors import EVERYTHING, compile_label_selector
 from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim, PersistentVolumeStatus, StorageClass
@@ -27,6 +30,7 @@ from bayplan.plugins.pod_claims import (
     NO_PROVISIONER,
     SELECTED_NODE,
     WAIT_FOR_FIRST_CONSUMER,
+    claim_name_of,
     class_of_claim,
     class_of_volume,
     storage_amount,
@@ -39,6 +43,8 @@ BOUND_BY_SOURCE = "bayplan.io/bound-by-source"
 """The annotation of claims that `bayplan.sync` copied from another cluster; they stay bound to their volumes."""
 
 _CLASS = "class "
+_RESYNC_NS = 15 * SECOND_NS
+"""Interval at which unbound claims of a server are processed again, as with upstream's ``--pvclaimbinder-sync-period``."""
 
 
 class PersistentVolumeController(Controller):
@@ -47,6 +53,7 @@ class PersistentVolumeController(Controller):
     kind = PersistentVolumeClaim
     component = "persistentvolume-controller"
     watches = (PersistentVolumeClaim, PersistentVolume, StorageClass)
+    retry_delays_ns = (_RESYNC_NS, _RESYNC_NS)
 
     def __init__(self, tools: ControllerTools) -> None:
         super().__init__(tools)
@@ -58,10 +65,20 @@ class PersistentVolumeController(Controller):
         self._free: dict[str, list[tuple[Quantity, str]]] = {}
         self._meant: dict[str, dict[str, None]] = {}
         self._released: dict[str, str] = {}
+        # The names of the unscheduled pods by claim, on a server that has had an unbound claim.
+        self._consumers: dict[str, dict[str, None]] | None = None
+
+    @property
+    def watches_pods(self) -> bool:
+        """Whether events about claims may name the pods that use them."""
+        return self._consumers is not None
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
         """Return the keys of an unbound claim, of a changed volume, and of claims that a volume or class may serve."""
         old, new = event.old, event.new
+        if isinstance(event.object, Pod):
+            self._follow_pod(event.object, is_deleted=new is None)
+            return ()
         if isinstance(new, StorageClass):
             # The class may also be the default of claims without a class.
             return (f"{_CLASS}{new.metadata.name}", _CLASS)
@@ -81,9 +98,30 @@ class PersistentVolumeController(Controller):
     def _of_claim(self, claim: PersistentVolumeClaim) -> Iterable[str]:
         if BIND_COMPLETED in claim.metadata.annotations or BOUND_BY_SOURCE in claim.metadata.annotations:
             return ()
+        if self._reports and self._consumers is None:
+            self._consumers = {}
+            for pod in self.store.pods.values():
+                self._follow_pod(pod, is_deleted=False)
         storage_class = self._class_of[claim.key] = class_of_claim(claim)
         self._unbound.setdefault(storage_class, {})[claim.key] = None
         return (claim.key,)
+
+    def _follow_pod(self, pod: Pod, *, is_deleted: bool) -> None:
+        """Record whether a pod waits for a node, by its claims."""
+        name, consumers = pod.metadata.name, self._consumers
+        assert consumers is not None
+        has_ended = is_deleted or is_finished(pod) or pod.metadata.deletion_timestamp is not None
+        for volume in pod.spec.volumes:
+            claim = claim_name_of(name, volume)
+            if claim is None:
+                continue
+            key = f"{pod.metadata.namespace}/{claim}"
+            if not has_ended and not pod.spec.node_name:
+                consumers.setdefault(key, {})[name] = None
+            elif key in consumers:
+                consumers[key].pop(name, None)
+                if not consumers[key]:
+                    del consumers[key]
 
     def _drop(self, key: str) -> None:
         storage_class = self._class_of.pop(key, None)
@@ -130,6 +168,7 @@ class PersistentVolumeController(Controller):
         elif "/" in key:
             if key in self._class_of:
                 self._sync_claim(key, now_ns)
+                return now_ns + _RESYNC_NS if self._reports else None
         else:
             volume = self.store.get(PersistentVolume, key)
             if volume is not None and volume.metadata.deletion_timestamp is None:
@@ -171,9 +210,11 @@ class PersistentVolumeController(Controller):
             return
         name = class_of_claim(claim)
         storage_class = self.store.get(StorageClass, name)
-        if storage_class is None and not claim.spec.volume_name:
-            self._report_unbound(claim, name)
-        if claim.spec.volume_name or storage_class is None or _waits(claim, storage_class):
+        if claim.spec.volume_name:
+            return
+        if storage_class is None or _waits(claim, storage_class):
+            if self._reports:
+                self._report_unbound(claim, name, storage_class is not None)
             return
         if storage_class.provisioner not in ("", NO_PROVISIONER):
             node = self.store.nodes.get(claim.metadata.annotations.get(SELECTED_NODE, ""))
@@ -182,9 +223,17 @@ class PersistentVolumeController(Controller):
             self.writer.record(claim, "ProvisioningSucceeded", text, made.metadata.annotations.get(PROVISIONED_BY, ""))
             self.writer.update(bound_claim(claim, made))
 
-    def _report_unbound(self, claim: PersistentVolumeClaim, storage_class: str) -> None:
-        """Record an event about a claim that cannot be bound, because its class is missing or it has none."""
-        if storage_class:
+    def _report_unbound(self, claim: PersistentVolumeClaim, storage_class: str, waits: bool) -> None:
+        """Record why a claim is not bound: it waits for pods, its class is missing, or it has no class."""
+        if waits:
+            pods = (self._consumers or {}).get(claim.key)
+            if not pods:
+                text = "waiting for first consumer to be created before binding"
+                self.record(claim, "WaitForFirstConsumer", text)
+            else:
+                text = f"waiting for {'pod' if len(pods) == 1 else 'pods'} {','.join(pods)} to be scheduled"
+                self.record(claim, "WaitForPodScheduled", text)
+        elif storage_class:
             text = f'storageclass.storage.k8s.io "{storage_class}" not found'
             self.record(claim, "ProvisioningFailed", text, type_=WARNING)
         else:

@@ -41,6 +41,63 @@ def test_a_claim_reports_why_it_is_not_bound(spec: Document, want: list[str]) ->
     assert fixture.reported("PersistentVolumeClaim") == want
 
 
+def test_a_claim_reports_pods_that_come_and_go() -> None:
+    fixture = BridgeFixture(nodes=1, kubelet=False)
+    storage_class = {"metadata": {"name": "late"}, "provisioner": "csi.a", "volumeBindingMode": "WaitForFirstConsumer"}
+    fixture.post("/apis/storage.k8s.io/v1/storageclasses", storage_class)
+    fixture.post(CLAIMS, claim("data", storageClassName="late"))
+    fixture.run(1, schedule=False)
+    for name in ("a", "b", "c"):
+        fixture.post(PODS, pod_with_claim(name))
+    fixture.run(15, schedule=False)
+    fixture.delete(f"{PODS}/a", {"gracePeriodSeconds": 0})
+    fixture.patch(f"{PODS}/b/status", {"status": {"phase": "Failed"}})
+    fixture.run(15, schedule=False)
+    fixture.run(15)
+    assert fixture.reported("PersistentVolumeClaim")[:3] == [
+        "WaitForFirstConsumer: waiting for first consumer to be created before binding",
+        "WaitForPodScheduled: waiting for pods a,b,c to be scheduled",
+        "WaitForPodScheduled: waiting for pod c to be scheduled",
+    ]
+
+
+def pod_with_claim(name: str, *, node: str = "") -> Document:
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+    spec = {"containers": [{"name": "c", "image": "app:1"}], "volumes": volumes, "nodeName": node}
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("pods", "want"),
+    [
+        pytest.param([], "WaitForFirstConsumer: waiting for first consumer to be created before binding", id="no pod"),
+        pytest.param(
+            [pod_with_claim("bound", node="n0")],
+            "WaitForFirstConsumer: waiting for first consumer to be created before binding",
+            id="a pod with a node",
+        ),
+        pytest.param([pod_with_claim("a")], "WaitForPodScheduled: waiting for pod a to be scheduled", id="one pod"),
+        pytest.param(
+            [pod_with_claim("a"), template(name="other"), pod_with_claim("b")],
+            "WaitForPodScheduled: waiting for pods a,b to be scheduled",
+            id="two pods",
+        ),
+    ],
+)
+def test_a_claim_that_waits_for_pods_reports_that_every_15_seconds(pods: list[Document], want: str) -> None:
+    fixture = BridgeFixture(kubelet=False)
+    mode = "WaitForFirstConsumer"
+    storage_class = {"metadata": {"name": "late"}, "provisioner": "csi.a", "volumeBindingMode": mode}
+    fixture.post("/apis/storage.k8s.io/v1/storageclasses", storage_class)
+    fixture.run()
+    for pod in pods:
+        fixture.post(PODS, pod)
+    fixture.post(CLAIMS, claim("data", storageClassName="late"))
+    fixture.run(50, schedule=False)
+    assert fixture.reported("PersistentVolumeClaim") == [want]
+    assert [each["count"] for each in fixture.documents("events")] == [4]
+
+
 @pytest.mark.parametrize(
     ("bound", "phase", "want"),
     [
