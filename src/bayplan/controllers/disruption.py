@@ -150,7 +150,7 @@ class DisruptionController(Controller):
         item = event.object
         key = object_key(item.metadata)
         if isinstance(item, Pod):
-            return self._budgets_of(item.metadata.namespace, key, item if event.type != DELETED else None)
+            return self._budgets_of(item, key, is_deleted=event.type == DELETED)
         if event.type == DELETED:
             self._states.pop(key, None)
             self._computed.pop(key, None)
@@ -158,12 +158,23 @@ class DisruptionController(Controller):
             self._follow_budget(key, item)
         return (key,)
 
-    def _budgets_of(self, namespace: str, key: str, pod: Pod | None) -> list[str]:
-        prefix = f"{namespace}/"
-        changed = []
+    def _budgets_of(self, pod: Pod, key: str, *, is_deleted: bool) -> list[str]:
+        """Return the budgets whose counts a pod changes; record an event if several budgets select the pod."""
+        prefix = f"{pod.metadata.namespace}/"
+        changed: list[str] = []
+        selecting: list[str] = []
         for budget, state in self._states.items():
-            if budget.startswith(prefix) and state.follow(key, pod):
+            if not budget.startswith(prefix):
+                continue
+            was_selected = key in state.healthy
+            if state.follow(key, None if is_deleted else pod):
                 changed.append(budget)
+            if was_selected if is_deleted else key in state.healthy:
+                selecting.append(budget)
+        if self._reports and len(selecting) > 1:
+            name, chosen = pod.metadata.name, selecting[0].removeprefix(prefix)
+            text = f'Pod "{prefix[:-1]}"/"{name}" matches multiple PodDisruptionBudgets.  Chose "{chosen}" arbitrarily.'
+            self.record(pod, "MultiplePodDisruptionBudgets", text, type_=WARNING)
         return changed
 
     def _follow_budget(self, key: str, item: PodDisruptionBudget) -> None:

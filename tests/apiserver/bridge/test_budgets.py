@@ -28,6 +28,30 @@ def test_evictions_are_refused_if_the_expected_number_of_pods_is_unknown() -> No
     assert fixture.post(f"{PODS}/{first}/eviction", eviction).status == 429
 
 
+@pytest.mark.parametrize(
+    ("labels", "want"),
+    [
+        pytest.param(["x", "x"], 4, id="a creation, a change, and both steps of a deletion of a pod with two budgets"),
+        pytest.param(["x", "y"], 0, id="a pod with one budget"),
+    ],
+)
+def test_a_pod_with_several_budgets_is_reported_at_each_change(labels: list[str], want: int) -> None:
+    fixture = BridgeFixture(kubelet=False)
+    for number, label in enumerate(labels):
+        spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": label}}}
+        fixture.post(BUDGETS, {"metadata": {"name": f"b{number}"}, "spec": spec})
+    fixture.run()
+    fixture.post(PODS, template(name="plain"))
+    fixture.run(schedule=False)
+    fixture.patch(f"{PODS}/plain", {"metadata": {"labels": {"more": "1"}}})
+    fixture.run(schedule=False)
+    fixture.delete(f"{PODS}/plain", {"gracePeriodSeconds": 0})
+    fixture.run(schedule=False)
+    text = 'Pod "default"/"plain" matches multiple PodDisruptionBudgets.  Chose "b0" arbitrarily.'
+    assert fixture.reported("Pod") == [f"MultiplePodDisruptionBudgets: {text}"] * bool(want)
+    assert [each["count"] for each in fixture.documents("events") if each["type"] == "Warning"] == [want] * bool(want)
+
+
 def test_only_a_budget_without_pods_reports_that_it_has_none() -> None:
     fixture = BridgeFixture(nodes=1)
     fixture.post(PODS, template(name="plain"))
