@@ -36,7 +36,7 @@ class _Rollout:
     """The last observed state of a Deployment.
 
     Attributes:
-        replica_set: the uid of its newest ReplicaSet.
+        replica_set: the uid of its newest ReplicaSet; "" before the first reconcile.
         status: the status of the Deployment.
         moved_ns: the time of the last progress.
     """
@@ -50,17 +50,28 @@ class DeploymentProgress(Controller):
     """Reconciles the Progressing condition of Deployments."""
 
     kind = Deployment
-    watches = (Deployment,)
+    watches = (Deployment, ReplicaSet)
 
     def __init__(self, tools: ControllerTools) -> None:
         super().__init__(tools)
         self._rollouts: dict[str, _Rollout] = {}
+        # The uids of the ReplicaSets that Deployments created, not adopted.
+        self._created: set[str] = set()
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return the key of the changed Deployment, or nothing if it was deleted."""
+        """Return the key of the changed Deployment, or nothing if it was deleted or a ReplicaSet changed."""
+        if event.kind is ReplicaSet:
+            metadata = event.object.metadata
+            if event.new is None:
+                self._created.discard(metadata.uid)
+            elif event.old is None and metadata.controller() is not None:
+                self._created.add(metadata.uid)
+            return ()
         if event.new is None:
             self._rollouts.pop(event.object.metadata.uid, None)
             return ()
+        if event.old is None and isinstance(event.new, Deployment):
+            self._rollouts[event.new.metadata.uid] = _Rollout("", event.new.status, 0)
         return (event.object.key,)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
@@ -100,15 +111,18 @@ class DeploymentProgress(Controller):
     ) -> int | None:
         uid, status, name = item.metadata.uid, item.status, replica_set.metadata.name
         before = self._rollouts.get(uid)
-        is_new = before is not None and before.replica_set != replica_set.metadata.uid
+        is_new = before is not None and before.replica_set not in ("", replica_set.metadata.uid)
         if before is None or is_new:
             before = _Rollout(replica_set.metadata.uid, status, now_ns)
+        elif not before.replica_set:
+            before = _Rollout(replica_set.metadata.uid, before.status, now_ns)
         moved = _moves(before.status, status)
         rollout = _Rollout(before.replica_set, status, now_ns if moved else before.moved_ns)
         self._rollouts[uid] = rollout
-        # If the Deployment returns to an older ReplicaSet, the condition stays until there is progress.
+        # If the Deployment returns to an older ReplicaSet or adopts one, the condition stays until there is progress.
         is_older = REVISION_HISTORY_ANNOTATION in replica_set.metadata.annotations
-        reason = known.reason if known is not None and (not is_new or is_older) else ""
+        is_created = replica_set.metadata.uid in self._created and not is_older
+        reason = known.reason if known is not None and not (is_new and is_created) else ""
         if reason == _AVAILABLE and status.replicas == status.updated_replicas:
             return None
         desired = desired_replicas(item)
@@ -119,8 +133,7 @@ class DeploymentProgress(Controller):
         if moved:
             self._set(item, known, "True", "ReplicaSetUpdated", f'ReplicaSet "{name}" is progressing.', now_ns)
         elif not reason:
-            is_made = is_new or replica_set.metadata.generation == 1
-            made, text = ("NewReplicaSetCreated", "Created") if is_made else ("FoundNewReplicaSet", "Found")
+            made, text = ("NewReplicaSetCreated", "Created") if is_created else ("FoundNewReplicaSet", "Found")
             self._set(item, known, "True", made, f'{text} new replica set "{name}"', now_ns)
         elif reason in (_TIMED_OUT, _AVAILABLE):
             return None

@@ -92,6 +92,43 @@ def test_the_progressing_condition_follows_the_rollout() -> None:
     assert progress(fixture) == ()
 
 
+def messages(fixture: BridgeFixture) -> list[object]:
+    conditions = cast("list[Document]", fixture.get(f"{APPS}/deployments/web").at("status.conditions"))
+    return [each["message"] for each in conditions if each["type"] == "Progressing"]
+
+
+def orphan(replicas: int, image: str) -> Document:
+    """Return a ReplicaSet that a Deployment with the label `app: x` adopts."""
+    made = workload("ReplicaSet", "mine", {"replicas": replicas}, image=image)
+    return {**made, "metadata": {"name": "mine", "labels": {"app": "x"}}}
+
+
+def test_an_adopted_replica_set_is_not_reported_as_a_new_one() -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(f"{APPS}/replicasets", orphan(0, "app:2"))
+    fixture.post(f"{APPS}/deployments", workload("Deployment", "web", {"replicas": 0}))
+    fixture.run()
+    [created] = set(fixture.names("apps/replicasets")) - {"mine"}
+    assert messages(fixture) == [f'ReplicaSet "{created}" has successfully progressed.']
+    image = [{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "app:2"}]
+    fixture.patch(f"{APPS}/deployments/web", image, "application/json-patch+json")
+    fixture.run(1)
+    assert fixture.get(f"{APPS}/deployments/web").at("metadata.annotations") == {
+        "deployment.kubernetes.io/revision": "2"
+    }
+    assert messages(fixture) == [f'ReplicaSet "{created}" has successfully progressed.']
+
+
+def test_the_pods_of_an_adopted_replica_set_count_as_progress() -> None:
+    fixture = BridgeFixture(nodes=1)
+    fixture.post(f"{APPS}/replicasets", orphan(1, "app:1"))
+    fixture.run(schedule=False)
+    fixture.post(f"{APPS}/deployments", workload("Deployment", "web", {"replicas": 1}))
+    fixture.run(schedule=False)
+    assert progress(fixture) == (("True", "ReplicaSetUpdated"),)
+    assert messages(fixture) == ['ReplicaSet "mine" is progressing.']
+
+
 def test_unknown_fields_survive_controller_writes() -> None:
     fixture = BridgeFixture(nodes=1)
     fixture.post(f"{APPS}/deployments", workload("Deployment", "web", {"replicas": 1}))
