@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -125,7 +126,10 @@ def test_sync_sources_are_named_by_kubectl_context_or_file(
         return nothing
 
     monkeypatch.setattr(cluster_sync, "_follow", follow)
-    monkeypatch.setattr(cluster_sync, "_connect_target", cluster_sync._connect)
+    async def connect_target(options: ClusterOptions, stack: AsyncExitStack) -> tuple[ApiConnection, str]:
+        return await cluster_sync._connect(options, stack), "i1"
+
+    monkeypatch.setattr(cluster_sync, "_connect_target", connect_target)
     source = None if paths else ClusterOptions(kubeconfig=Path(file) if file else None, context=context)
     here = ClusterOptions(kubeconfig=Path("kubectl.yaml"))
     sync_cluster(SyncOptions(source=source, paths=paths, here=here), print, once=True)
@@ -187,4 +191,5 @@ def test_a_server_is_not_copied_onto_itself(once: bool, tmp_path: Path, monkeypa
     want = "source: expected another cluster, got bayplan of .*, which is the target http://127.0.0.1:6443 itself"
     with pytest.raises(InputError, match=want):
         sync_cluster(SyncOptions(source=source, here=here), print, once=once)
-    assert {path for _, path in sent} == {"/bayplan/v1/"}
+    # Each of the two is asked once.
+    assert sent == [("GET", "/bayplan/v1/")] * 2

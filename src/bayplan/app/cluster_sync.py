@@ -173,11 +173,11 @@ def replay_recording(options: ReplayOptions, progress: Callable[[SyncStatus], No
 
 async def _sync(options: SyncOptions, progress: Callable[[SyncStatus], None], *, once: bool) -> SyncStatus:
     async with AsyncExitStack() as stack:
-        here = await _connect_target(options.here, stack)
+        here, instance = await _connect_target(options.here, stack)
         source: Feed
         if options.source is not None:
             connection = await _connect(options.source, stack)
-            await _reject_same_server(options.source, connection, here)
+            await _reject_same_server(options.source, connection, here, instance)
             source = ReflectedFeed(connection, options.policy, once=once, parts=True)
             name = _cluster_name(options.source, connection)
         else:
@@ -267,7 +267,7 @@ async def _replay(options: ReplayOptions, progress: Callable[[SyncStatus], None]
     if options.paused:
         playback.pause()
     async with AsyncExitStack() as stack:
-        here = await _connect_target(options.here, stack)
+        here, _ = await _connect_target(options.here, stack)
         steer = None if options.steer is None else options.steer(playback)
         if recording.header.applies:
             return await _apply(recording, playback, here, steer)
@@ -302,8 +302,8 @@ async def _connect(options: ClusterOptions, stack: AsyncExitStack) -> ApiConnect
     return await stack.enter_async_context(connection)
 
 
-async def _connect_target(options: ClusterOptions, stack: AsyncExitStack) -> ApiConnection:
-    """Connect to the Bayplan server that is written to.
+async def _connect_target(options: ClusterOptions, stack: AsyncExitStack) -> tuple[ApiConnection, str]:
+    """Connect to the Bayplan server that is written to; return the connection, and the instance of the server.
 
     Raises:
         InputError: the server does not show that it is a Bayplan server. It may be that of a real cluster, whose objects
@@ -311,10 +311,10 @@ async def _connect_target(options: ClusterOptions, stack: AsyncExitStack) -> Api
     """
     connection = await _connect(options, stack)
     response = await connection.send(_ROOT)
-    is_target = bool(_instance(response))
+    instance = _instance(response)
     if response.status in (NO_ANSWER, HTTPStatus.UNAUTHORIZED):
         raise list_error("the Bayplan server", "objects", response)
-    if not is_target:
+    if not instance:
         why = "is not a Bayplan server" if response.ok or response.status == HTTPStatus.NOT_FOUND else response.message
         raise InputError(
             options.option,
@@ -322,7 +322,7 @@ async def _connect_target(options: ClusterOptions, stack: AsyncExitStack) -> Api
             wanted="the kubeconfig of a Bayplan server",
             hint="bayplan up, which writes bayplan.kubeconfig",
         )
-    return connection
+    return connection, instance
 
 
 def _instance(response: ApiResponse) -> str:
@@ -333,14 +333,15 @@ def _instance(response: ApiResponse) -> str:
         return ""
 
 
-async def _reject_same_server(options: ClusterOptions, source: ApiConnection, here: ApiConnection) -> None:
+async def _reject_same_server(
+    options: ClusterOptions, source: ApiConnection, here: ApiConnection, instance: str
+) -> None:
     """Raise if a source is the target itself, whose objects would be copied onto themselves forever.
 
     Raises:
         InputError: both are the same Bayplan server.
     """
-    instance = _instance(await source.send(_ROOT))
-    if instance and instance == _instance(await here.send(_ROOT)):
+    if _instance(await source.send(_ROOT)) == instance:
         raise InputError(
             "source",
             got=f"{_cluster_name(options, source)}, which is the target {here.access.url} itself",
