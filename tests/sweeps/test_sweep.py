@@ -22,7 +22,7 @@ from bayplan.sweeps.executors import Executor, LocalExecutor, ProcessExecutor, R
 from bayplan.sweeps.objectives import OBJECTIVES
 from bayplan.sweeps.plan import SweepPlan, read_plan, trial_count
 from bayplan.sweeps.saving import label, save_results
-from bayplan.sweeps.space import Choice, Range, drawn, grid, read_space
+from bayplan.sweeps.space import Choice, Range, grid, random_sets, read_space
 from bayplan.sweeps.store import JOURNAL, SweepFolder
 from bayplan.sweeps.sweep import Candidate, run_sweep
 from bayplan.sweeps.trials import (
@@ -249,7 +249,7 @@ def test_a_grid_over_a_range_is_refused() -> None:
 @pytest.mark.parametrize("random", [0.0, 0.5, 0.999999])
 def test_drawn_parameters_stay_in_range(random: float) -> None:
     space = read_space({"a": {"min": 1, "max": 3}, "b": {"min": 0.5, "max": 2.0, "log": True}, "c": ["x"]}, "")
-    found = drawn(space, lambda: random)
+    [found] = random_sets(space, 1, lambda: random)
     assert found["a"] in (1, 2, 3)
     assert isinstance(found["b"], float)
     assert 0.5 <= found["b"] <= 2.0

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from bayplan.base.extras import named_extras
-from bayplan.base.random_streams import RandomStreams, stream_seed
+from bayplan.base.random_streams import stream_seed
 from bayplan.sweeps.objectives import OBJECTIVES
-from bayplan.sweeps.plan import SweepPlan
-from bayplan.sweeps.space import Choice, Parameters, drawn, grid
+from bayplan.sweeps.plan import SweepPlan, random_candidates
+from bayplan.sweeps.space import Choice, Parameters, grid
 
 OPTUNA_BATCH = 8
 """Number of candidates that Optuna suggests before it gets their scores."""
@@ -107,5 +107,4 @@ def make_search(plan: SweepPlan) -> Search:
         return OptunaSearch(plan)
     if plan.search == "grid":
         return FixedSearch(list(grid(plan.space)))
-    random = RandomStreams(plan.seeds[0]).stream("sweep").random
-    return FixedSearch([drawn(plan.space, random) for _ in range(plan.trials)])
+    return FixedSearch(random_candidates(plan))

@@ -57,6 +57,9 @@ class Range:
         return min(max(round(drawn), int(self.lowest)), int(self.highest)) if self.whole else drawn
 
 
+DRAWS_PER_SET = 100
+"""Maximum number of draws per requested parameter set. All of `n` sets are found after about `n * ln(n)` draws."""
+
 Space: TypeAlias = Mapping[str, Choice | Range]
 
 
@@ -149,6 +152,13 @@ def grid(space: Space) -> Iterator[Parameters]:
         yield dict(zip(space, chosen, strict=True))
 
 
-def drawn(space: Space, random: Callable[[], float]) -> Parameters:
-    """Return a random parameter set."""
-    return {name: domain.draw(random) for name, domain in space.items()}
+def random_sets(space: Space, number: int, random: Callable[[], float]) -> list[Parameters]:
+    """Return this number of different random parameter sets; fewer if there are no more."""
+    found: dict[str, Parameters] = {}
+    # Enough draws to find even the last of the sets.
+    for _ in range(DRAWS_PER_SET * number):
+        drawn = {name: domain.draw(random) for name, domain in space.items()}
+        found.setdefault(repr(drawn), drawn)
+        if len(found) == number:
+            break
+    return list(found.values())
