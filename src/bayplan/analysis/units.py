@@ -36,13 +36,15 @@ def format_amount(resource: str, amount: int) -> str:
 
 
 def format_duration(duration_ns: int) -> str:
-    """Return a duration with its two largest units: ``0 s``, ``350 ms``, ``12.5 s``, ``3 min 20 s``, ``2 d 4 h``."""
+    """Return a duration with its two largest units: ``0 s``, ``2 ns``, ``350 ms``, ``12.5 s``, ``3 min 20 s``, ``2 d 4 h``."""
     if duration_ns < 0:
         return f"-{format_duration(-duration_ns)}"
     if duration_ns == 0:
         return "0 s"
-    if duration_ns < SECOND_NS:
-        return f"{duration_ns / MILLISECOND_NS:.3g} ms"
+    for name, size in (("ns", 1), ("\u00b5s", 1_000), ("ms", MILLISECOND_NS)):
+        # Rounded to three digits, as in the comparison, so that there is no "1e+03 ms".
+        if duration_ns < 999.5 * size:
+            return f"{duration_ns / size:.3g} {name}"
     if duration_ns < MINUTE_NS:
         return f"{duration_ns // (SECOND_NS // 10) / 10:g} s"
     units = (("d", DAY_NS), ("h", HOUR_NS), ("min", MINUTE_NS), ("s", SECOND_NS))
