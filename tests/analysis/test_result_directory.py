@@ -221,9 +221,24 @@ def test_a_failed_export_leaves_the_previous_result_unchanged(
         (lambda path: None, "no such directory; try bayplan simulate PATH --out"),
         (lambda path: path.write_text(""), "got a file"),
         (lambda path: path.mkdir(), "got a folder without summary.json; try bayplan simulate PATH --out"),
+        (
+            lambda path: path.mkdir() or (path / "summary.json").write_text('{"form'),
+            "got a folder with an invalid summary.json",
+        ),
+        (
+            lambda path: path.mkdir() or (path / "summary.json").write_bytes(b'"\xff"'),
+            "got a folder with an invalid summary.json",
+        ),
         (lambda path: path.mkdir() or (path / "sweep.json").touch(), "try bayplan sweep FILE --out DIRECTORY --save N"),
     ],
-    ids=["a path that is not there", "a file", "an empty directory", "a sweep without results"],
+    ids=[
+        "a path that is not there",
+        "a file",
+        "an empty directory",
+        "half a summary",
+        "no UTF-8",
+        "a sweep without results",
+    ],
 )
 def test_open_result_refuses_missing_and_foreign_paths(
     make: Callable[[Path], object], want: str, tmp_path: Path

@@ -71,7 +71,7 @@ def is_result(directory: Path) -> bool:
     try:
         text = (directory / SUMMARY).read_bytes()
         summary = msgspec.json.decode(text)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return False
     return isinstance(summary, dict) and isinstance(summary.get("format"), int) and "digest" in summary
 

@@ -53,7 +53,7 @@ def open_result(path: Path | str) -> ResultDirectory:
         raise InputError(
             "result directory",
             where=str(directory),
-            got="a folder without summary.json",
+            got=f"a folder {'with an invalid' if (directory / SUMMARY).exists() else 'without'} {SUMMARY}",
             wanted="a result of bayplan simulate --out",
             hint=hint,
         )
