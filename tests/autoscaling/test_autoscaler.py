@@ -10,6 +10,7 @@ from bayplan.app.simulation import SimulationOptions, simulate
 from bayplan.autoscaling.configuration import read_autoscaler
 from bayplan.base.durations import MINUTE_NS, SECOND_NS
 from bayplan.base.errors import InputError
+from bayplan.objects.names import check_dns1123_subdomain
 from bayplan.sim.result import PodFate, SimulationResult
 from bayplan.sim.scaling import ScalingKind
 
@@ -247,6 +248,18 @@ MISTAKES = [
         "no scan interval",
         "options: {scanInterval: 0s}\nnodeGroups: []",
         "3 Autoscaler $.options.scanInterval: expected a duration above 0, got '0s'",
+    ),
+    (
+        "a group whose nodes would have invalid names",
+        "nodeGroups:\n- {name: Large_Nodes, maxSize: 1, template: {}}",
+        "4 Autoscaler $.nodeGroups[0].name: expected a valid name of a node and value of a label, got 'Large_Nodes': "
+        + check_dns1123_subdomain("Large_Nodes")[0],
+    ),
+    (
+        "a name that is too long for a label",
+        f"nodeGroups:\n- {{name: {'n' * 64}, maxSize: 1, template: {{}}}}",
+        "4 Autoscaler $.nodeGroups[0].name: expected a valid name of a node and value of a label, "
+        f"got '{'n' * 64}': must be no more than 63 bytes",
     ),
     (
         "a template of another kind",

@@ -18,6 +18,7 @@ from bayplan.formats.documents import Document
 from bayplan.formats.inputs import load_documents
 from bayplan.formats.typed_documents import Part, duration_at, read_single, read_typed
 from bayplan.objects.meta import ObjectMeta
+from bayplan.objects.names import check_dns1123_subdomain, check_label_value
 from bayplan.objects.node import Node, NodeCondition
 from bayplan.sim.scaling import GROUP_LABEL
 
@@ -197,6 +198,10 @@ def autoscaler_of(document: Document) -> AutoscalerConfiguration:
                 wanted="a unique name",
                 got=f"'{group.name}', which an earlier node group has",
             )
+        problems = check_dns1123_subdomain(group.name) or check_label_value(group.name)
+        if problems:
+            where, wanted = document.where(f"{path}.name"), "a valid name of a node and value of a label"
+            raise InputError(f"{KIND} {path}.name", where=where, wanted=wanted, got=f"'{group.name}': {problems[0]}")
         if group.min_size > group.max_size:
             where = document.where(f"{path}.maxSize")
             wanted = f"at least {group.min_size} (minSize)"
