@@ -198,6 +198,16 @@ def test_tasks_with_equal_requests_share_spec_and_labels(tmp_path: Path) -> None
             id="deleted before it was scheduled",
         ),
         pytest.param(
+            f"{TIMED}p,1,1,0,0,,LS,Running,9,20,5\n",
+            "t.csv:2 column scheduled_time: expected a time at or after creation_time",
+            id="scheduled before it arrived",
+        ),
+        pytest.param(
+            f"{TIMED}p,1,1,0,0,,LS,Running,9,,5\n",
+            "t.csv:2 column scheduled_time: expected a time at or after creation_time",
+            id="or without an end",
+        ),
+        pytest.param(
             f"{TIMED}p,1,1,0,0,,LS,Running,9,5,\n",
             "t.csv:2 column deletion_time: expected a time at or after creation_time",
             id="deleted before it arrived",

@@ -134,6 +134,8 @@ class Reader(TraceReader):
 def _ends(table: CsvTable, arrival_ns: int, deleted: str, scheduled: str) -> tuple[int | None, int | None, int | None]:
     """Return the run time, the deletion time of a task that never ran, and the end in the trace; each None if it does not apply."""
     deleted_ns, scheduled_ns = _time(table, deleted, "deletion_time"), _time(table, scheduled, "scheduled_time")
+    if scheduled_ns is not None and scheduled_ns < arrival_ns:
+        raise table.error("scheduled_time", scheduled, wanted="a time at or after creation_time")
     if deleted_ns is None:
         return None, None, None
     if scheduled_ns is None:
