@@ -171,6 +171,9 @@ def test_builders_of_other_kinds_set_their_fields() -> None:
     [
         pytest.param(lambda: make_node("n").taint("a", effect="NoSched").obj(), "try 'NoSchedule'", id="a taint"),
         pytest.param(lambda: make_pod("p").toleration("a", operator="exists").obj(), "try 'Exists'", id="an operator"),
+        pytest.param(
+            lambda: make_pod("p").req(cpu="-2").obj(), "expected an amount of at least 0, got '-2'", id="an amount"
+        ),
         pytest.param(lambda: make_pod("p").spec(restartPolicy="never").obj(), "try 'Never'", id="a field of the spec"),
         pytest.param(
             lambda: make_node("n").taint("dedicated=gpu:NoExecute"),

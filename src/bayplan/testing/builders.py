@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Self, TypeAlias
 
 from bayplan.base.errors import InputError
+from bayplan.formats.amounts import check_amounts
 from bayplan.formats.fixed_values import check_values
 from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import decode
@@ -79,6 +80,7 @@ class Builder:
     def _typed(self) -> KubernetesObject:
         found = default_object(decode(self._document))
         check_values(self._document, lambda path: "")
+        check_amounts(self._document, "")
         return found
 
 
