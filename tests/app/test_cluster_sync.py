@@ -126,6 +126,7 @@ def test_sync_sources_are_named_by_kubectl_context_or_file(
         return nothing
 
     monkeypatch.setattr(cluster_sync, "_follow", follow)
+
     async def connect_target(options: ClusterOptions, stack: AsyncExitStack) -> tuple[ApiConnection, str]:
         return await cluster_sync._connect(options, stack), "i1"
 
