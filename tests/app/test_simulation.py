@@ -186,3 +186,49 @@ def test_replaced_pods_of_a_daemon_set_without_a_status_are_noted(tmp_path: Path
         "dump.yaml:3 DaemonSet default/agent: its pod is replaced, "
         "because without a status the revision of its template is unknown"
     )
+
+
+PREEMPTION = """
+apiVersion: v1
+kind: Node
+metadata: {name: node-1, creationTimestamp: "2026-01-01T00:00:00Z"}
+status: {allocatable: {cpu: 1, pods: 9}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: low, creationTimestamp: "2026-01-01T00:00:00Z"}
+spec: {terminationGracePeriodSeconds: 20, containers: [{name: c, image: i, resources: {requests: {cpu: 1}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: vip, creationTimestamp: "2026-01-01T00:01:00Z"}
+spec: {priority: 10, containers: [{name: c, image: i, resources: {requests: {cpu: 1}}}]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("termination_s", "start_delay_s", "bound_s", "started_s"),
+    [
+        pytest.param(0, 0, 60, 60, id="at once by default"),
+        pytest.param(5, 0, 65, 65, id="when the victim's processes have ended"),
+        pytest.param(300, 3, 80, 83, id="after its grace period at the latest, and the start delay"),
+    ],
+)
+def test_a_preemptor_starts_after_the_termination_of_its_victim(
+    termination_s: int, start_delay_s: int, bound_s: int, started_s: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(PREEMPTION)
+    options = SimulationOptions(
+        paths=[str(path)],
+        creation_times=True,
+        start_delay_ns=start_delay_s * SECOND,
+        termination_time_ns=termination_s * SECOND,
+    )
+    result = simulate(options)
+    low, vip = result.pods
+    assert (low.fate, low.disruption) == (PodFate.DELETED, "PreemptionByScheduler")
+    assert vip.bound_ns is not None
+    assert (vip.bound_ns - result.start_ns) // SECOND == bound_s
+    assert vip.started_ns is not None
+    assert (vip.started_ns - result.start_ns) // SECOND == started_s

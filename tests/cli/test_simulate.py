@@ -125,3 +125,11 @@ def test_durations_are_parsed(text: str, want: int) -> None:
 def test_invalid_durations_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="expected a duration"):
         parse_duration(text)
+
+
+@pytest.mark.parametrize("option", ["--start-delay", "--termination-time"])
+def test_times_of_pods_must_be_durations(option: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", str(folder), option, "1s"]) == 0
+    capsys.readouterr()
+    assert main(["simulate", str(folder), option, "soon"]) == 2
+    assert f"{option}: expected a duration, got 'soon'" in capsys.readouterr().err

@@ -22,7 +22,7 @@ from bayplan.base.clock import Clock
 from bayplan.base.errors import InputError
 from bayplan.cli.main import main
 from bayplan.cli.server_options import DEFAULT_PLUGIN_DEADLINE, DEFAULT_RATE_LIMIT, DEFAULT_SPEED
-from bayplan.cli.up import event_ttl_ns, kubelet_options
+from bayplan.cli.up import KubeletTimes, event_ttl_ns, kubelet_options
 from bayplan.examples import example_path
 from bayplan.live.plugin_runner import DEFAULT_DEADLINE_SECONDS
 from tests.app.test_simulation import DUMP_WITHOUT_STATUS
@@ -160,13 +160,30 @@ def test_a_full_disk_is_reported_to_clients_and_on_exit(tmp_path: Path) -> None:
     ],
 )
 def test_run_time_option_sets_the_default_run_time(text: str, want: str) -> None:
-    assert kubelet_options(text).default_run_time == want
+    assert kubelet_options(KubeletTimes(run_time=text)).default_run_time == want
+
+
+def test_pods_start_and_terminate_after_the_given_times() -> None:
+    found = kubelet_options(KubeletTimes(start_delay="1500ms", termination_time="1m"))
+    assert (found.start_delay_ns, found.termination_time_ns) == (1_500_000_000, 60_000_000_000)
+    assert (kubelet_options(KubeletTimes()).start_delay_ns, kubelet_options(KubeletTimes()).termination_time_ns) == (
+        0,
+        0,
+    )
+
+
+@pytest.mark.parametrize("option", ["start_delay", "termination_time"])
+@pytest.mark.parametrize("text", ["", "soon", "-5s", "10"])
+def test_invalid_times_of_pods_are_refused(option: str, text: str) -> None:
+    name = "--" + option.replace("_", "-")
+    with pytest.raises(InputError, match=f"^{name}: expected a duration, got '{text}'"):
+        kubelet_options(KubeletTimes(**{option: text}))
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-5s", "10"])
 def test_an_invalid_run_time_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="--run-time: expected a duration or forever, got"):
-        kubelet_options(text)
+        kubelet_options(KubeletTimes(run_time=text))
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-5s", "0s", "10"])

@@ -38,13 +38,13 @@ class ClusterFixture:
         seed: int = 1,
         binds: bool = True,
         start_delay_s: int = 0,
-        termination_scale: float = 0.0,
+        termination_s: float = 0.0,
         run_of: RunOf | None = None,
         sync_delay_ns: int = 0,
         terminated_pod_threshold: int = 0,
     ) -> None:
         kubelet = KubeletOptions(
-            start_delay_ns=start_delay_s * SECOND, termination_scale=termination_scale, run_of=run_of
+            start_delay_ns=start_delay_s * SECOND, termination_time_ns=int(termination_s * SECOND), run_of=run_of
         )
         options = ClusterOptions(
             kubelet=kubelet, sync_delay_ns=sync_delay_ns, terminated_pod_threshold=terminated_pod_threshold

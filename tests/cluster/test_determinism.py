@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def busy_fixture(seed: int) -> ClusterFixture:
     """Run one workload of each kind, with updates and node changes, for ten minutes."""
-    fixture = ClusterFixture(nodes=5, seed=seed, start_delay_s=1, termination_scale=0.1)
+    fixture = ClusterFixture(nodes=5, seed=seed, start_delay_s=1, termination_s=3)
     claims = [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}]
     cron = workload("CronJob", "tick", schedule="* * * * *", jobTemplate={"spec": {"template": template()}})
     fixture.apply(

@@ -121,21 +121,21 @@ def test_a_recreated_pod_runs_for_its_full_run_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scale", "grace", "given", "gone_after"),
+    ("termination_s", "grace", "given", "gone_after"),
     [
-        pytest.param(0.0, 30, None, 0, id="by default a pod is removed immediately"),
-        pytest.param(1.0, 30, None, 30, id="the whole grace period"),
-        pytest.param(0.5, 30, None, 15, id="half of it"),
-        pytest.param(1.0, None, None, 30, id="30 seconds by default"),
-        pytest.param(1.0, 30, 10, 10, id="a grace period of the deletion"),
-        pytest.param(1.0, 30, 0, 0, id="a deletion without grace"),
-        pytest.param(1.0, 0, None, 0, id="a pod without grace"),
+        pytest.param(0, 30, None, 0, id="by default a pod is removed immediately"),
+        pytest.param(60, 30, None, 30, id="after its grace period at the latest"),
+        pytest.param(1.5, 30, None, 1.5, id="earlier if its processes end"),
+        pytest.param(60, None, None, 30, id="30 seconds by default"),
+        pytest.param(60, 30, 10, 10, id="a grace period of the deletion"),
+        pytest.param(60, 30, 0, 0, id="a deletion without grace"),
+        pytest.param(60, 0, None, 0, id="a pod without grace"),
     ],
 )
-def test_a_deleted_pod_is_removed_after_its_scaled_grace_period(
-    scale: float, grace: int | None, given: int | None, gone_after: int
+def test_a_deleted_pod_is_removed_after_the_termination_time(
+    termination_s: float, grace: int | None, given: int | None, gone_after: float
 ) -> None:
-    fixture = ClusterFixture(nodes=1, termination_scale=scale)
+    fixture = ClusterFixture(nodes=1, termination_s=termination_s)
     spec = {} if grace is None else {"terminationGracePeriodSeconds": grace}
     fixture.apply(pod("p", **spec))
     fixture.settle()
@@ -159,14 +159,14 @@ def test_a_deleted_pod_is_removed_after_its_scaled_grace_period(
     ],
 )
 def test_unbound_and_finished_pods_are_removed_immediately(bind: bool, status: dict[str, str]) -> None:
-    fixture = ClusterFixture(nodes=1, termination_scale=1.0, binds=False)
+    fixture = ClusterFixture(nodes=1, termination_s=60, binds=False)
     fixture.apply(pod("p", status=status, **({"nodeName": "node-0"} if bind else {})))
     fixture.delete(Pod, "default/p")
     assert fixture.names() == []
 
 
 def test_a_second_deletion_can_only_shorten_the_grace_period() -> None:
-    fixture = ClusterFixture(nodes=1, termination_scale=1.0)
+    fixture = ClusterFixture(nodes=1, termination_s=60)
     fixture.apply(pod("p", terminationGracePeriodSeconds=30))
     fixture.settle()
     fixture.delete(Pod, "default/p")
@@ -179,7 +179,7 @@ def test_a_second_deletion_can_only_shorten_the_grace_period() -> None:
 
 
 def test_a_terminating_pod_is_removed_when_it_finishes() -> None:
-    fixture = ClusterFixture(nodes=1, termination_scale=1.0)
+    fixture = ClusterFixture(nodes=1, termination_s=60)
     fixture.apply(pod("p", annotations={"bayplan.io/run-time": "10s"}))
     fixture.settle()
     fixture.run_until(5)

@@ -36,9 +36,9 @@ KINDS: dict[str, type[KubernetesObject]] = {
 class RandomOperations(RuleBasedStateMachine):
     """A user, a clock and a scheduler, all at random."""
 
-    @initialize(seed=st.integers(0, 3), scale=st.sampled_from([0.0, 0.5]), delay=st.sampled_from([0, 2]))
-    def begin(self, seed: int, scale: float, delay: int) -> None:
-        self.fixture = ClusterFixture(nodes=2, seed=seed, termination_scale=scale, start_delay_s=delay)
+    @initialize(seed=st.integers(0, 3), lasting_s=st.sampled_from([0, 15]), delay=st.sampled_from([0, 2]))
+    def begin(self, seed: int, lasting_s: int, delay: int) -> None:
+        self.fixture = ClusterFixture(nodes=2, seed=seed, termination_s=lasting_s, start_delay_s=delay)
 
     @rule(name=NAMES, image=IMAGES, replicas=st.integers(0, 5))
     def deploy(self, name: str, image: str, replicas: int) -> None:

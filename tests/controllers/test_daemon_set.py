@@ -252,7 +252,7 @@ def test_a_cordoned_node_gets_a_daemon_pod() -> None:
 
 
 def test_a_deleted_pod_is_recreated_after_its_grace_period() -> None:
-    fixture = ClusterFixture(nodes=1, termination_scale=1.0)
+    fixture = ClusterFixture(nodes=1, termination_s=60)
     applied(fixture)
     fixture.delete(Pod, f"default/{fixture.names()[0]}")
     fixture.settle()

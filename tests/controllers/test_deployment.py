@@ -134,7 +134,7 @@ def test_a_rollout_with_pending_pods_stops_at_the_unavailability_limit() -> None
 
 
 def test_recreate_waits_until_the_old_pods_are_deleted() -> None:
-    fixture = ClusterFixture(nodes=1, termination_scale=1.0)
+    fixture = ClusterFixture(nodes=1, termination_s=60)
     recreate = {"type": "Recreate"}
     rolled_out(fixture, strategy=recreate)
     rolled_out(fixture, strategy=recreate, image="app:2")

@@ -75,7 +75,7 @@ def test_disruptions_allowed_follow_min_available_and_max_unavailable(
 
 
 def test_the_status_is_updated_when_pods_change() -> None:
-    fixture = ClusterFixture(nodes=1, termination_scale=1.0)
+    fixture = ClusterFixture(nodes=1, termination_s=60)
     fixture.apply(budget(minAvailable=2), workload("ReplicaSet", "w", replicas=3))
     fixture.settle()
     seen = [numbers(fixture)]

@@ -168,7 +168,7 @@ def test_exceeding_the_backoff_limit_fails_the_job_and_stops_its_pods() -> None:
 
 def test_a_failing_job_waits_for_terminating_pods() -> None:
     runs = iter([PodRun(10 * SECOND, 1), PodRun(None)])
-    fixture = ClusterFixture(nodes=1, run_of=lambda _: next(runs), termination_scale=1.0)
+    fixture = ClusterFixture(nodes=1, run_of=lambda _: next(runs), termination_s=60)
     applied(fixture, parallelism=2, completions=2, backoffLimit=0)
     fixture.run_until(10)
     assert conditions(fixture) == [("FailureTarget", "True", "BackoffLimitExceeded")]
@@ -267,7 +267,7 @@ def test_a_deleted_pending_pod_counts_as_failed() -> None:
 def test_the_pod_replacement_policy_determines_when_a_terminating_pod_is_replaced(
     policy: dict[str, str], want: dict[str, int]
 ) -> None:
-    fixture = ClusterFixture(nodes=1, termination_scale=1.0)
+    fixture = ClusterFixture(nodes=1, termination_s=60)
     applied(fixture, **policy)
     fixture.delete(Pod, f"default/{fixture.names()[0]}")
     fixture.settle()

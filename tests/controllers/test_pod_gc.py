@@ -24,7 +24,7 @@ from tests.cluster.cluster_fixture import ClusterFixture, as_pod, pod
 
 
 def test_pods_on_a_deleted_node_fail_and_are_deleted() -> None:
-    fixture = ClusterFixture(nodes=1, termination_scale=1.0)
+    fixture = ClusterFixture(nodes=1, termination_s=60)
     fixture.apply(pod("p", nodeName="node-0"))
     fixture.delete(Node, "node-0")
     fixture.settle()

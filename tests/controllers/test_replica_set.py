@@ -99,7 +99,7 @@ def test_a_deleted_pod_is_replaced() -> None:
 
 
 def test_a_terminating_pod_is_replaced_immediately_and_counted_separately() -> None:
-    fixture = ClusterFixture(nodes=1, termination_scale=1.0)
+    fixture = ClusterFixture(nodes=1, termination_s=60)
     fixture.apply(workload("ReplicaSet", "web", replicas=2))
     fixture.settle()
     fixture.delete(Pod, f"default/{fixture.names()[0]}")

@@ -105,7 +105,7 @@ def test_ordinals_start_at_the_configured_number() -> None:
     ],
 )
 def test_scaling_down_deletes_the_highest_ordinals_first(spec: dict[str, Any], first: list[str]) -> None:
-    fixture = ClusterFixture(nodes=1, termination_scale=1.0)
+    fixture = ClusterFixture(nodes=1, termination_s=60)
     applied(fixture, replicas=5, **spec)
     applied(fixture, replicas=2, **spec)
     leaving = [item.metadata.name for item in fixture.pods() if item.metadata.deletion_timestamp is not None]
@@ -129,7 +129,7 @@ def test_an_ordered_set_with_a_pending_pod_does_not_scale_down() -> None:
 
 
 def test_a_deleted_pod_is_recreated_with_its_name_after_its_grace_period() -> None:
-    fixture = ClusterFixture(nodes=1, termination_scale=1.0)
+    fixture = ClusterFixture(nodes=1, termination_s=60)
     applied(fixture)
     before = fixture.pods()[1]
     fixture.delete(Pod, "default/db-1")

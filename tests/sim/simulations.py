@@ -36,13 +36,13 @@ def simulator(
     queue_type: type[SchedulingQueue] = EventDrivenQueue,
     record_level: RecordLevel = RecordLevel.SUMMARY,
     start_delay_ns: int = 0,
-    termination_scale: float = 0.0,
+    termination_time_ns: int = 0,
     check: bool = True,
     cluster_type: type[VirtualCluster] = VirtualCluster,
 ) -> Simulator:
     """Return a simulator with operations at times since the start, which checks invariants after every event."""
     scheduler = default_scheduler(plugins, seed=seed, start_ns=START, record_level=record_level, queue_type=queue_type)
-    kubelet = KubeletOptions(run_of=run_of, start_delay_ns=start_delay_ns, termination_scale=termination_scale)
+    kubelet = KubeletOptions(run_of=run_of, start_delay_ns=start_delay_ns, termination_time_ns=termination_time_ns)
     cluster = cluster_type(RandomStreams(seed), ClusterOptions(kubelet=kubelet))
     made = Simulator(scheduler, cluster, seed=seed, start_ns=START, check=check)
     for time_ns, operation in operations:

@@ -24,7 +24,9 @@ def reported(result: SimulationResult) -> list[tuple[str, str, str]]:
 
 def test_a_preemptor_is_bound_when_its_victim_terminates() -> None:
     low = make_pod("low").req(cpu="3").priority(0).spec(terminationGracePeriodSeconds=30).obj()
-    result = simulate((0, node("n")), (0, Apply(low)), (MINUTE, pod("vip", "2", priority=10)), termination_scale=1.0)
+    result = simulate(
+        (0, node("n")), (0, Apply(low)), (MINUTE, pod("vip", "2", priority=10)), termination_time_ns=MINUTE
+    )
     assert pod_times(result) == [
         ("low", "n", 0, 0, 90 * SECOND),
         ("vip", "n", MINUTE, 90 * SECOND, None),
@@ -43,7 +45,7 @@ def test_freed_resources_are_reserved_for_the_nominated_pod() -> None:
         (0, Apply(low)),
         (MINUTE, pod("vip", "3", priority=10)),
         (MINUTE + SECOND, pod("late", "3", priority=5)),
-        termination_scale=1.0,
+        termination_time_ns=MINUTE,
     )
     assert [line[0] for line in pod_times(result) if line[1]] == ["low", "vip"]
 
@@ -55,7 +57,7 @@ def test_a_nominated_pod_is_bound_to_another_node_that_fits_earlier() -> None:
         (0, Apply(low)),
         (MINUTE, pod("vip", "2", priority=10)),
         (2 * MINUTE, node("other")),
-        termination_scale=1.0,
+        termination_time_ns=10 * MINUTE,
     )
     assert [line[:4] for line in pod_times(result)] == [("low", "n", 0, 0), ("vip", "other", MINUTE, 2 * MINUTE)]
 
@@ -67,7 +69,7 @@ def test_a_higher_priority_pod_takes_over_a_nominated_node() -> None:
         (0, Apply(low)),
         (MINUTE, pod("mid", "3", priority=5)),
         (MINUTE + 10 * SECOND, pod("top", "3", priority=10)),
-        termination_scale=1.0,
+        termination_time_ns=MINUTE,
     )
     assert [(line[0], line[3]) for line in pod_times(result)] == [("low", 0), ("mid", None), ("top", 90 * SECOND)]
 

@@ -94,7 +94,7 @@ def replay(recorded: dict[str, Any], queue_type: type[SchedulingQueue]) -> Simul
         pick=first_by_name,
         queue_type=queue_type,
     )
-    kubelet = KubeletOptions(start_delay_ns=HOUR, termination_scale=1.0)
+    kubelet = KubeletOptions(start_delay_ns=HOUR, termination_time_ns=HOUR)
     cluster = VirtualCluster(RandomStreams(0), ClusterOptions(kubelet=kubelet, sync_delay_ns=HOUR))
     made = Simulator(scheduler, cluster, seed=0, start_ns=START, check=True)
     steps = recorded["steps"]

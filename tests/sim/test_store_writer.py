@@ -86,7 +86,7 @@ def test_orphaned_dependents_lose_their_owner_reference() -> None:
 
 
 def test_foreground_deletion_waits_for_terminating_pods() -> None:
-    fixture = ClusterFixture(nodes=1, termination_scale=1.0)
+    fixture = ClusterFixture(nodes=1, termination_s=60)
     fixture.apply(workload("ReplicaSet", "rs", replicas=2))
     fixture.settle()
     fixture.delete(ReplicaSet, "default/rs", propagation=Propagation.FOREGROUND)

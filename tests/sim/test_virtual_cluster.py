@@ -115,14 +115,14 @@ def test_set_unschedulable_writes_only_changed_conditions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scale", "want"),
+    ("termination_s", "want"),
     [
-        pytest.param(0.0, ["MODIFIED", "DELETED"], id="at once"),
-        pytest.param(1.0, ["MODIFIED", "MODIFIED"], id="with a grace period"),
+        pytest.param(0, ["MODIFIED", "DELETED"], id="at once"),
+        pytest.param(1, ["MODIFIED", "MODIFIED"], id="with a termination time"),
     ],
 )
-def test_a_preemption_victim_gets_a_disruption_target_condition(scale: float, want: list[str]) -> None:
-    fixture = ClusterFixture(nodes=1, termination_scale=scale)
+def test_a_preemption_victim_gets_a_disruption_target_condition(termination_s: int, want: list[str]) -> None:
+    fixture = ClusterFixture(nodes=1, termination_s=termination_s)
     fixture.apply(pod("victim"))
     fixture.settle()
     preemptor = decode(pod("strong", schedulerName="default-scheduler"))

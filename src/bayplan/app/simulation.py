@@ -57,6 +57,7 @@ class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
         max_pods: the maximum number of pods that the manifests may create.
         creation_times: whether to create objects of manifests at their creationTimestamp instead of at the start;
             workloads are created with their last pod, so that they don't create these pods again.
+        start_delay_ns, termination_time_ns: see `bayplan.cluster.kubelet.KubeletOptions`.
         timeline: whether to record each pod's path through the scheduling queue, which then has all of upstream's
             timers.
         workload: a Workload file (`bayplan.workloads`) that shapes the trace; None for none.
@@ -78,6 +79,8 @@ class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
     until_ns: int | None = None
     max_pods: int = DEFAULT_MAX_PODS
     creation_times: bool = False
+    start_delay_ns: int = 0
+    termination_time_ns: int = 0
     timeline: bool = False
     workload: Path | None = None
     autoscaler: Path | None = None
@@ -270,7 +273,7 @@ def prepare_simulation(
             record_level=options.record_level,
             queue_type=TracedQueue if options.timeline else EventDrivenQueue,
         )
-    cluster = VirtualCluster(RandomStreams(options.seed), ClusterOptions(kubelet=_kubelet(runs)))
+    cluster = VirtualCluster(RandomStreams(options.seed), ClusterOptions(kubelet=_kubelet(options, runs)))
     simulator = Simulator(
         scheduler, cluster, seed=options.seed, start_ns=start_ns, check=options.check, strict=options.strict
     )
@@ -289,8 +292,12 @@ def prepare_simulation(
     )
 
 
-def _kubelet(runs: dict[str, PodRun]) -> KubeletOptions:
-    return KubeletOptions(run_of=(lambda pod: runs.get(pod.key)) if runs else None)
+def _kubelet(options: SimulationOptions, runs: dict[str, PodRun]) -> KubeletOptions:
+    return KubeletOptions(
+        start_delay_ns=options.start_delay_ns,
+        termination_time_ns=options.termination_time_ns,
+        run_of=(lambda pod: runs.get(pod.key)) if runs else None,
+    )
 
 
 def _summary(inputs: Inputs) -> InputSummary:

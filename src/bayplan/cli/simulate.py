@@ -17,7 +17,9 @@ from bayplan.app.mode import Mode
 from bayplan.app.simulation import SimulationOptions
 from bayplan.base.errors import InputError
 from bayplan.base.long_durations import read_long_duration
+from bayplan.cli.option_groups import with_groups
 from bayplan.cli.simulation_options import (
+    DEFAULT_TIMES,
     INPUT_HELP,
     AlgorithmProvider,
     Autoscaler,
@@ -30,6 +32,7 @@ from bayplan.cli.simulation_options import (
     MaxPods,
     ModeOption,
     Plugins,
+    PodTimes,
     PolicyConfigFile,
     Seed,
     Strict,
@@ -52,6 +55,7 @@ Out: TypeAlias = Annotated[
 ]
 
 
+@with_groups
 def simulate(
     paths: Annotated[list[str], typer.Argument(metavar="PATH...", help=INPUT_HELP)],
     mode: ModeOption = Mode.CURRENT,
@@ -64,6 +68,7 @@ def simulate(
     until: Until = "",
     max_pods: MaxPods = DEFAULT_MAX_PODS,
     creation_times: CreationTimes = False,
+    pod_times: PodTimes = DEFAULT_TIMES,
     out: Out = None,
     records: Annotated[
         Level | None,
@@ -103,6 +108,8 @@ def simulate(
         until_ns=parse_duration(until) if until else None,
         max_pods=max_pods,
         creation_times=creation_times,
+        start_delay_ns=pod_times.start_delay_ns,
+        termination_time_ns=pod_times.termination_time_ns,
         timeline=timeline,
         workload=workload,
         autoscaler=autoscaler,

@@ -15,6 +15,7 @@ from bayplan.app.mode import Mode
 from bayplan.app.simulation import SimulationOptions, prepare_simulation
 from bayplan.base.errors import InputError
 from bayplan.base.long_durations import read_long_duration
+from bayplan.cli.option_groups import OptionGroup
 from bayplan.engine.records import RecordLevel
 from bayplan.formats.inputs import Inputs, LoadProgress
 from bayplan.sim.progress import Progress as SimulatorProgress
@@ -82,6 +83,40 @@ Until: TypeAlias = Annotated[
     str,
     typer.Option(metavar="DURATION", help="Virtual time to simulate: 90s, 1h30m, 7d. [default: until nothing changes]"),
 ]
+StartDelay: TypeAlias = Annotated[str, typer.Option(metavar="DURATION", help="Time from a pod's binding to its start.")]
+TerminationTime: TypeAlias = Annotated[
+    str,
+    typer.Option(metavar="DURATION", help="Duration of terminations, at most the grace period."),
+]
+
+
+class PodTimes(OptionGroup, frozen=True):
+    """The times that pods take to start and to end, as durations."""
+
+    start_delay: StartDelay = "0s"
+    termination_time: TerminationTime = "0s"
+
+    @property
+    def start_delay_ns(self) -> int:
+        """The start delay in nanoseconds.
+
+        Raises:
+            InputError: it is not a duration.
+        """
+        return parse_duration(self.start_delay, "--start-delay")
+
+    @property
+    def termination_time_ns(self) -> int:
+        """The termination time in nanoseconds.
+
+        Raises:
+            InputError: it is not a duration.
+        """
+        return parse_duration(self.termination_time, "--termination-time")
+
+
+DEFAULT_TIMES = PodTimes()
+
 MaxPods: TypeAlias = Annotated[
     int,
     typer.Option(

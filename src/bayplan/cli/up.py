@@ -12,6 +12,7 @@ from bayplan.base.background_output import background_output
 from bayplan.base.errors import InputError
 from bayplan.base.output_paths import check_output_file
 from bayplan.base.termination import exit_on_sigterm
+from bayplan.cli.option_groups import with_groups
 from bayplan.cli.server_options import (
     DEFAULT_PLUGIN_DEADLINE,
     DEFAULT_RATE_LIMIT,
@@ -49,6 +50,7 @@ from bayplan.cli.simulation_options import (
     Level,
     ModeOption,
     Plugins,
+    PodTimes,
     PolicyConfigFile,
     configuration_file,
 )
@@ -58,6 +60,16 @@ if TYPE_CHECKING:
     from bayplan.cluster.kubelet import KubeletOptions
 
 
+class KubeletTimes(PodTimes, frozen=True):
+    """The times of pods, with the run time of those that end by themselves."""
+
+    run_time: RunTime = "10s"
+
+
+DEFAULT_TIMES = KubeletTimes()
+
+
+@with_groups
 def up(
     paths: Paths = None,
     port: Port = 6443,
@@ -86,7 +98,7 @@ def up(
     scheduler: WithScheduler = True,
     controllers: WithControllers = True,
     kubelet: WithKubelet = True,
-    run_time: RunTime = "10s",
+    pod_times: KubeletTimes = DEFAULT_TIMES,
     speed: Speed = DEFAULT_SPEED,
     paused: Paused = False,
     once: Once = False,
@@ -113,7 +125,7 @@ def up(
         allowed_origins=tuple(allow_origin or ()), rate_limit=rate_limit, admits_service_accounts=service_account_admission,
     )  # fmt: skip
     check_options(options)
-    pods, file = kubelet_options(run_time), configuration_file(mode, config, policy_config_file)
+    pods, file = kubelet_options(pod_times), configuration_file(mode, config, policy_config_file)
     scheduler_options = SchedulerOptions(
         mode=mode, config=file, algorithm_provider=algorithm_provider, plugins=plugin or (), feature_gates=feature_gates, seed=seed,
     )  # fmt: skip
@@ -132,28 +144,30 @@ def up(
         service.run(on_ready=_reporter(service, write_kubeconfig, paths or (), once=once))
 
 
-def kubelet_options(text: str) -> "KubeletOptions":
-    """Return the kubelet's options, with the run time of pods.
-
-    Args:
-        text: the value of `--run-time`.
+def kubelet_options(times: KubeletTimes) -> "KubeletOptions":
+    """Return the kubelet's options, with the times of pods.
 
     Raises:
-        InputError: the text is not a duration, or the duration is negative.
+        InputError: a text is not a duration, or a duration is negative.
     """
     from bayplan.base.go_text.durations import read_duration
     from bayplan.cluster.kubelet import KubeletOptions
     from bayplan.cluster.run_time import FOREVER
 
-    if text == FOREVER:
-        return KubeletOptions(container_statuses=True)
+    run_time = "" if times.run_time == FOREVER else times.run_time
     try:
-        duration_ns = read_duration(text)
+        duration_ns = read_duration(run_time) if run_time else 0
     except InputError:
         duration_ns = -1
-    if duration_ns < 0:
-        raise InputError("--run-time", got=repr(text), wanted="a duration or forever", hint="'10s', '5m' or 'forever'")
-    return KubeletOptions(container_statuses=True, default_run_time=text)
+    if duration_ns < 0 or not times.run_time:
+        got, hint = repr(times.run_time), "'10s', '5m' or 'forever'"
+        raise InputError("--run-time", got=got, wanted="a duration or forever", hint=hint)
+    return KubeletOptions(
+        start_delay_ns=times.start_delay_ns,
+        termination_time_ns=times.termination_time_ns,
+        container_statuses=True,
+        default_run_time=run_time,
+    )
 
 
 def event_ttl_ns(text: str) -> int:

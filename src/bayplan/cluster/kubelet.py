@@ -13,9 +13,8 @@ With the annotation ``bayplan.io/runs-with`` the run time starts when all pods o
 
 A run time ends a pod regardless of its restart policy: containers are not restarted.
 
-A deleted pod is terminating, and still uses its node's resources, for its grace period times the termination scale;
-then it is removed. The grace period is the longest that a process may take after SIGTERM. As well-behaved processes end
-at once, the scale is 0 by default: deleted pods are removed at once, and are never seen terminating.
+A deleted pod is terminating, and still uses its node's resources, for the termination time, but at most for its grace
+period; then it is removed. By default the time is 0: deleted pods are removed at once, and are never seen terminating.
 
 Future work is stored as timers (`next_wakeup`, `advance`). Timers contain the pod's UID, so that a timer is ignored if
 the pod was deleted, or recreated under the same name.
@@ -73,8 +72,8 @@ class KubeletOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         start_delay_ns: the time from binding to Running, for image pulls, container starts and readiness.
-        termination_scale: the fraction of its grace period for which a deleted pod stays. 0 removes pods at once; 1 is
-            the worst case that Kubernetes allows.
+        termination_time_ns: the time from the deletion of a pod to the end of its processes, at most its grace period. 0
+            removes pods at once.
         container_statuses: whether to list the containers in statuses, for hosts that display them.
         default_run_time: the run time, in the format of the annotation, of pods without the annotation and with the
             restart policy Never or OnFailure. "" for none, as in simulations; servers set it.
@@ -82,7 +81,7 @@ class KubeletOptions(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     start_delay_ns: int = 0
-    termination_scale: float = 0.0
+    termination_time_ns: int = 0
     container_statuses: bool = False
     default_run_time: str = ""
     run_of: RunOf | None = None
@@ -202,7 +201,7 @@ class VirtualKubelet:
     # --- ending -------------------------------------------------------------------------------------------------------
 
     def terminate(self, pod: Pod, now_ns: int, *, grace_seconds: int | None = None) -> None:
-        """Delete a pod, at once or after its grace period times the termination scale.
+        """Delete a pod, at once or after the termination time.
 
         A pod without a node, a finished pod, or a pod whose node does not exist is removed at once. A second call can
         only shorten the remaining time. A pod with finalizers becomes Failed and stays until the finalizers are
@@ -222,8 +221,8 @@ class VirtualKubelet:
             grace_seconds = DEFAULT_GRACE_SECONDS if own is None else max(own, 0)
         if metadata.deletion_timestamp is not None and grace_seconds >= (metadata.deletion_grace_period_seconds or 0):
             return
-        linger_ns = int(grace_seconds * SECOND_NS * self._options.termination_scale)
-        if linger_ns <= 0:
+        remaining_ns = min(grace_seconds * SECOND_NS, self._options.termination_time_ns)
+        if remaining_ns <= 0:
             self._remove(pod, now_ns)
             return
         self._pods.update(
@@ -236,7 +235,7 @@ class VirtualKubelet:
                 ),
             )
         )
-        self._set(now_ns + linger_ns, KILL, pod)
+        self._set(now_ns + remaining_ns, KILL, pod)
 
     def _remove(self, pod: Pod, now_ns: int) -> None:
         metadata = pod.metadata

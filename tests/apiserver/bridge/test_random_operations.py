@@ -30,9 +30,9 @@ class RandomRequests(RuleBasedStateMachine):
 
     snapshot: Snapshot | None = None
 
-    @initialize(scale=st.sampled_from([0.0, 0.5]), delay=st.sampled_from([0, 1_500_000_000]))
-    def begin(self, scale: float, delay: int) -> None:
-        pods = KubeletOptions(container_statuses=True, termination_scale=scale, start_delay_ns=delay)
+    @initialize(lasting=st.sampled_from([0, 15_000_000_000]), delay=st.sampled_from([0, 1_500_000_000]))
+    def begin(self, lasting: int, delay: int) -> None:
+        pods = KubeletOptions(container_statuses=True, termination_time_ns=lasting, start_delay_ns=delay)
         self.fixture = BridgeFixture(nodes=2, pods=pods, check=True)
 
     @rule(kind=st.sampled_from(sorted(PLURALS)), name=NAMES, replicas=st.integers(0, 5), image=st.sampled_from("12"))

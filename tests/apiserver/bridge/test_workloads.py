@@ -333,7 +333,7 @@ def test_the_budget_status_is_updated_and_limits_evictions() -> None:
 
 
 def test_the_kubelet_deletes_a_pod_after_its_grace_period() -> None:
-    fixture = BridgeFixture(nodes=1, pods=KubeletOptions(container_statuses=True, termination_scale=1.0))
+    fixture = BridgeFixture(nodes=1, pods=KubeletOptions(container_statuses=True, termination_time_ns=60_000_000_000))
     fixture.post(PODS, pod("slow"))
     fixture.run()
     fixture.delete(f"{PODS}/slow")

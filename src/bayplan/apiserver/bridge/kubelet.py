@@ -106,7 +106,7 @@ class Kubelet(VirtualKubelet):
     def _plan_kill(self, pod: Pod, now_ns: int) -> None:
         grace = pod.metadata.deletion_grace_period_seconds
         seconds = 0 if is_finished(pod) else DEFAULT_GRACE_SECONDS if grace is None else grace
-        until_ns = now_ns + int(seconds * SECOND_NS * self._options.termination_scale)
+        until_ns = now_ns + min(seconds * SECOND_NS, self._options.termination_time_ns)
         known = self._killing.get(pod.metadata.uid)
         if known is None or until_ns < known:
             self._killing[pod.metadata.uid] = until_ns
