@@ -148,6 +148,16 @@ def test_defaults_require_pruning() -> None:
     assert "must be false in order to use defaults in the schema" in str(found.at("message"))
 
 
+def test_errors_about_defaults_precede_those_of_versions() -> None:
+    schema: Document = {"properties": {"a": {"type": "string", "default": "x"}}}
+    definition = _definition(schema, {"preserveUnknownFields": True}, deprecationWarning="w")
+
+    found = Client().post(_DEFINITIONS, definition)
+
+    fields = [cause["field"] for cause in found.at("details.causes")]  # type: ignore[attr-defined]
+    assert fields == ["spec.preserveUnknownFields", "spec.versions[0].deprecationWarning", "spec.preserveUnknownFields"]
+
+
 def test_unrecognized_formats_cause_warnings_once() -> None:
     client = Client()
     schema: Document = {

@@ -218,6 +218,9 @@ def _versions(spec: Document, common: set[str], out: Causes) -> None:
                 out.append(required(f"spec.versions[{index}].schema.openAPIV3Schema"))
     elif versions and not isinstance(_schema_of(versions[0]), dict):
         out.extend(required(f"spec.versions[{index}].schema.openAPIV3Schema") for index in range(len(versions)))
+    if spec.get("preserveUnknownFields") and any(has_defaults(_schema_of(each)) for each in versions):
+        detail = "must be false in order to use defaults in the schema"
+        out.append(invalid_value("spec.preserveUnknownFields", "true", detail))
     for index, version in enumerate(versions):
         _joined(version.get("name"), f"spec.versions[{index}].name", out)
         _version(version, f"spec.versions[{index}]", common, out)
@@ -318,9 +321,6 @@ def _spec(spec: Document, out: Causes) -> None:
     _group(spec, out)
     _one_of(spec.get("scope"), "spec.scope", ("Cluster", "Namespaced"), out)
     _versions(spec, common, out)
-    if spec.get("preserveUnknownFields") and any(has_defaults(_schema_of(each)) for each in versions):
-        detail = "must be false in order to use defaults in the schema"
-        out.append(invalid_value("spec.preserveUnknownFields", "true", detail))
     of_spec = part(spec, "names")
     for name in ("plural", "singular", "kind", "listKind"):
         if not of_spec.get(name):
