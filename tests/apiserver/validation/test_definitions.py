@@ -216,7 +216,8 @@ def test_a_value_gets_all_errors_in_order(value: Document, want: list[str]) -> N
 def test_unchecked_defaults_are_accepted() -> None:
     numbers: Document = {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "integer"}}
     of_map: Document = {"type": "object", "additionalProperties": {"type": "integer", "default": "x"}}
-    definition = _definition(_object(a={**numbers, "default": [1, 1]}, b=of_map))
+    either: Document = {"x-kubernetes-int-or-string": True, "default": [True]}
+    definition = _definition(_object(a={**numbers, "default": [1, 1]}, b=of_map, c=either))
 
     assert Client().post(_DEFINITIONS, definition).status == 201
 

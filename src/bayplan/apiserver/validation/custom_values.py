@@ -66,9 +66,13 @@ def _repeated_items(schema: Document, value: object, old: object) -> list[Cause]
 
 
 def validate_default(schema: Document, value: object) -> list[Cause]:
-    """Return the errors of a default against its schema, without errors about repeated items and of CEL rules."""
+    """Return the errors of a default against its schema, without errors about repeated items and of CEL rules.
+
+    For upstream, a default of an int-or-string may have any type that the rest of the schema allows.
+    """
+    work = _Work(int_or_string=False)
     try:
-        return _check_embedded(schema, value, "") or _check(schema, value, ABSENT, "", _Work())
+        return _check_embedded(schema, value, "") or _check(schema, value, ABSENT, "", work)
     except WorkBudgetExceeded:
         return [forbidden_value("<nil>", "checking the default against its schema takes more work than a request may")]
 
@@ -99,13 +103,19 @@ class _Work(WorkBudget):
 
     Attributes:
         visit_steps: the steps for each visit of a value: 0, except while an alternative visits it again.
+        int_or_string: whether ``x-kubernetes-int-or-string`` has an effect.
     """
 
-    __slots__ = ("visit_steps",)
+    __slots__ = ("int_or_string", "visit_steps")
 
-    def __init__(self) -> None:
+    def __init__(self, *, int_or_string: bool = True) -> None:
         super().__init__()
         self.visit_steps = 0
+        self.int_or_string = int_or_string
+
+    def is_int_or_string(self, schema: Document) -> bool:
+        """Return whether a schema allows integers and strings, whatever its type."""
+        return self.int_or_string and bool(schema.get(_INT_OR_STRING))
 
 
 _COMPARISON_STEPS = 5
@@ -125,7 +135,7 @@ def _check(schema: Document, value: object, old: object, path: str, work: _Work)
     if not schema or (path and old is not ABSENT and is_unchanged(schema, value, old)):
         return []
     # In upstream's order: a value of a wrong type gets all other errors, too.
-    causes = _check_type(schema, value, path)
+    causes = _check_type(schema, value, path, work)
     work.spend(len(causes) * _CAUSE_STEPS)
     if value is not None:
         causes += _check_alternatives(schema, value, path, work)
@@ -144,7 +154,7 @@ def _check(schema: Document, value: object, old: object, path: str, work: _Work)
 
 def _check_scalar(schema: Document, value: object, path: str, work: _Work) -> list[Cause]:
     if isinstance(value, str):
-        return _check_text(schema, value, path, work) + _check_format(schema, value, path)
+        return _check_text(schema, value, path, work) + _check_format(schema, value, path, work)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return _check_number(schema, cast("float", value), path) if is_number else []
 
@@ -170,9 +180,9 @@ def _type_of(value: object) -> str:
 _FORMATS = {"integer": "int64", "number": "float64"}
 
 
-def _check_type(schema: Document, value: object, path: str) -> list[Cause]:
+def _check_type(schema: Document, value: object, path: str, work: _Work) -> list[Cause]:
     wanted = (
-        ["integer", "string"] if schema.get(_INT_OR_STRING) else [str(schema["type"])] if schema.get("type") else []
+        ["integer", "string"] if work.is_int_or_string(schema) else [str(schema["type"])] if schema.get("type") else []
     )
     found = _type_of(value)
     if found == "null":
@@ -330,9 +340,9 @@ def _check_text(schema: Document, value: str, path: str, work: _Work) -> list[Ca
     return []
 
 
-def _check_format(schema: Document, value: str, path: str) -> list[Cause]:
+def _check_format(schema: Document, value: str, path: str, work: _Work) -> list[Cause]:
     kind = schema.get("format")
-    if isinstance(kind, str) and not schema.get(_INT_OR_STRING) and not fits_format(kind, value):
+    if isinstance(kind, str) and not work.is_int_or_string(schema) and not fits_format(kind, value):
         return _invalid(path, value, f"must be of type {kind}: {quote(value)}", reason="FieldValueTypeInvalid")
     return []
 
@@ -403,7 +413,7 @@ def _plain(value: float) -> str:
 
 def _check_alternatives(schema: Document, value: object, path: str, work: _Work) -> list[Cause]:
     """Return the errors of anyOf, oneOf, allOf and not."""
-    if schema.get(_INT_OR_STRING):
+    if work.is_int_or_string(schema):
         return []
 
     def problem(text: str) -> Cause:
