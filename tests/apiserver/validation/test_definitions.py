@@ -25,6 +25,7 @@ def _object(**properties: Document) -> Document:
 
 _PAIR: Document = {**_object(n={"type": "integer", "maximum": 5}), "required": ["n"]}
 _RULE: Document = {"rule": "self > 3", "message": "more"}
+_UNTYPED: Document = {"x-kubernetes-preserve-unknown-fields": True}
 
 
 @pytest.mark.parametrize(
@@ -130,6 +131,12 @@ _RULE: Document = {"rule": "self > 3", "message": "more"}
             _definition({"enum": [{}]}, subresources={"status": {}}),
             "fields are allowed at the root of the schema if the status subresource is enabled",
             id="an enum at the root beside a status",
+        ),
+        pytest.param(
+            _definition({"properties": {"a": {**_UNTYPED, "default": 2, "x-kubernetes-validations": [_RULE]}}}),
+            f'{_SCHEMA}.properties[a].default: Invalid value: "": rule compiler initialization error: '
+            f"failed to convert to declType for CEL validation rules",
+            id="a default with rules, but no type",
         ),
     ],
 )

@@ -64,6 +64,11 @@ def rule_causes_of_default(schema: Document, default: object, budget: Expression
     if not has_rules(schema) or not budget.spend(_size_of_expressions(schema)):
         return []
     from bayplan.apiserver.validation.schema_rules import SchemaRules  # Imports the CEL package.
+    from bayplan.apiserver.validation.schema_types import schema_type
+
+    if parts(schema, _RULES) and schema_type(schema) is None:
+        text = "rule compiler initialization error: failed to convert to declType for CEL validation rules"
+        return [invalid_value("", '""', text)]
 
     whole: Document = {"type": "object", "properties": {_DEFAULT: schema}}
     found = SchemaRules(whole).check({_DEFAULT: default}, None)[0]
