@@ -133,6 +133,16 @@ _UNTYPED: Document = {"x-kubernetes-preserve-unknown-fields": True}
             id="an enum at the root beside a status",
         ),
         pytest.param(
+            _definition({"minProperties": 0}, subresources={"status": {}}),
+            "fields are allowed at the root of the schema if the status subresource is enabled",
+            id="a limit of 0 at the root beside a status",
+        ),
+        pytest.param(
+            _definition({"default": {}}),
+            f"[{_SCHEMA}.default.apiVersion: Required value, {_SCHEMA}.default.kind: Required value]",
+            id="a default of the whole object without a type",
+        ),
+        pytest.param(
             _definition({"properties": {"a": {**_UNTYPED, "default": 2, "x-kubernetes-validations": [_RULE]}}}),
             f'{_SCHEMA}.properties[a].default: Invalid value: "": rule compiler initialization error: '
             f"failed to convert to declType for CEL validation rules",
@@ -224,7 +234,8 @@ def test_unchecked_defaults_are_accepted() -> None:
     numbers: Document = {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "integer"}}
     of_map: Document = {"type": "object", "additionalProperties": {"type": "integer", "default": "x"}}
     either: Document = {"x-kubernetes-int-or-string": True, "default": [True]}
-    definition = _definition(_object(a={**numbers, "default": [1, 1]}, b=of_map, c=either))
+    root: Document = {"default": {"apiVersion": "v1", "kind": "Fire", "metadata": {"x": 1}}}
+    definition = _definition({**_object(a={**numbers, "default": [1, 1]}, b=of_map, c=either), **root})
 
     assert Client().post(_DEFINITIONS, definition).status == 201
 

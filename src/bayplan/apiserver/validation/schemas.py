@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
 from bayplan.apiserver.model.errors import forbidden_value, invalid_value, required
-from bayplan.apiserver.validation.custom_values import validate_default
-from bayplan.apiserver.validation.engine import Causes, go_value
+from bayplan.apiserver.validation.custom_values import EMBEDDED, validate_default
+from bayplan.apiserver.validation.engine import Causes, copied, go_value
 from bayplan.apiserver.validation.expressions import ExpressionBudget
-from bayplan.apiserver.validation.internal_json import shown_as
+from bayplan.apiserver.validation.internal_json import internal
 from bayplan.apiserver.validation.schema_expressions import check_expressions, rule_causes_of_default
 from bayplan.apiserver.validation.schema_fields import META, conversion_problem, open_api_causes
 from bayplan.base.go_regexp import RegexpError, WorkBudget, WorkBudgetExceeded
@@ -20,18 +21,13 @@ from bayplan.base.plain_data import Document, part, parts, with_sorted_keys
 from bayplan.objects.selectors import quote
 
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
-_ROOT_FIELDS = frozenset((
-    "description", "type", "format", "title", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum",
-    "maxLength", "minLength", "pattern", "maxItems", "minItems", "uniqueItems", "multipleOf", "required",
-    "items", "properties", "externalDocs", "example", "x-kubernetes-preserve-unknown-fields",
-    "x-kubernetes-validations",
-))  # fmt: skip
-_SHOWN = shown_as("apiextensions.JSONSchemaProps")
-_SHOWN_ROOT_FIELDS = (
-    "[Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern "
-    "MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields "
-    "XValidations]"
-)
+_TYPE = "apiextensions.JSONSchemaProps"
+_ROOT_FIELDS = (
+    "Description", "Type", "Format", "Title", "Maximum", "ExclusiveMaximum", "Minimum", "ExclusiveMinimum",
+    "MaxLength", "MinLength", "Pattern", "MaxItems", "MinItems", "UniqueItems", "MultipleOf", "Required", "Items",
+    "Properties", "ExternalDocs", "Example", "XPreserveUnknownFields", "XValidations",
+)  # fmt: skip
+"""The fields of Go's struct that the root may have if the status subresource is enabled, in the order of messages."""
 _NESTED_EMPTY = (
     ("type", "must be empty to be structural"), ("additionalProperties", "must be undefined to be structural"),
     ("default", "must be undefined to be structural"), ("title", "must be empty to be structural"),
@@ -86,23 +82,25 @@ def _structure(schema: Document, path: str) -> Causes:
     if not found:
         # Other checks refuse defaults of metadata.
         properties = {name: item for name, item in part(schema, "properties").items() if name not in META}
-        _defaults({**schema, "properties": properties}, path, found, ExpressionBudget())
+        _defaults({**schema, "properties": properties, EMBEDDED: True}, path, found, ExpressionBudget())
     return found
 
 
 def _root_with_status(schema: Document, path: str, out: Causes) -> None:
-    for name in schema:
-        if name == "type" and schema["type"] and schema["type"] != "object":
-            detail = (
-                'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
-            )
-            out.append(invalid_value(f"{path}.type", go_value(schema["type"]), detail))
+    """Report the first field of Go's struct that a root must not have if the status subresource is enabled."""
+    root = copied(schema)
+    root.pop("properties", None)  # These are allowed, and may be large.
+    for name, found in cast("Document", internal(_TYPE, root)).items():
+        if found is None or found is False or found == "":
+            continue
+        if name == "Type" and found != "object":
+            detail = "allowed as the type at the root of the schema if the status subresource is enabled"
+            out.append(invalid_value(f"{path}.type", go_value(found), f'only "object" is {detail}'))
             return
-        if name not in _ROOT_FIELDS and schema[name] not in (None, False, [], {}, ""):
-            detail = (
-                f"only {_SHOWN_ROOT_FIELDS} fields are allowed at the root of the schema if the status subresource "
-            )
-            out.append(invalid_value(path, _SHOWN(schema), f"{detail}is enabled"))
+        if name not in _ROOT_FIELDS:
+            detail = "fields are allowed at the root of the schema if the status subresource is enabled"
+            shown = json_text(internal(_TYPE, schema))
+            out.append(invalid_value(path, shown, f"only [{' '.join(_ROOT_FIELDS)}] {detail}"))
             return
 
 
