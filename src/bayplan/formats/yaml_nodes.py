@@ -50,6 +50,19 @@ _ANCHOR = re.compile(r"(?:\A|[\s,:\[{])&[\w-]")
 _BARE_TAG = re.compile(r"(?:\A|[\s,:\[{])!(?=\s)")
 
 
+_NEWER_VERSION = re.compile(
+    rb"(?:[ \t]*(?:#[^\n]*)?\r?\n|%TAG[^\n]*\n)*(%YAML[ \t]+1\.2)[ \t]*(?:#[^\n]*)?(?:[\r\n]|\Z)"
+)
+"""The directive of YAML 1.2 at the start of a text. libyaml accepts it, go-yaml does not."""
+_INCOMPATIBLE = "found incompatible YAML document"
+
+
+def _line_of_newer_version(text: bytes) -> int | None:
+    """Return the 0-based line of the directive of YAML 1.2, None if the first document has no such directive."""
+    found = _NEWER_VERSION.match(text)
+    return text.count(b"\n", 0, found.start(1)) if found else None
+
+
 def _needs_care(text: str) -> bool:
     """Return whether a text may contain aliases, merge keys, repeated anchors or the tag `!`.
 
@@ -96,6 +109,9 @@ def read_yaml(text: bytes) -> tuple[JsonNode, str | None]:
 
 def _first_document(text: bytes) -> Node | None:
     """Return the node tree of the first document, None if there is none. The rest of the text is not parsed."""
+    line = _line_of_newer_version(text)
+    if line is not None:
+        raise GoYamlError(f"yaml: {f'line {line}: ' if line else ''}{_INCOMPATIBLE}")
     source = events(text or b"\n")
     try:
         root = next(compose_events(source), None)
@@ -132,6 +148,9 @@ def compose(text: str, *, careful: bool = True) -> Iterator[Node]:
         YamlError: see `parse`.
     """
     _check_depth(text)
+    line = _line_of_newer_version(text.encode(errors="replace")) if "%YAML" in text else None
+    if line is not None:
+        raise YamlError(_INCOMPATIBLE, line)
     try:
         if careful:
             yield from compose_events(events(text))
