@@ -18,7 +18,7 @@ from bayplan.apiserver.admission.requests import admission_values
 from bayplan.apiserver.fields.field_declarations import configuration_problem
 from bayplan.apiserver.fields.field_type import FieldType, Merge, field_type
 from bayplan.apiserver.fields.merging import merge
-from bayplan.apiserver.model.errors import ApiError
+from bayplan.apiserver.model.errors import ApiError, internal_error
 from bayplan.apiserver.model.expressions import (
     JSON_PATCH,
     OBJECT,
@@ -205,6 +205,8 @@ def _apply_mutation(mutation: Mutation, invocation: Invocation, attributes: Attr
     new = _json_patched(current, value) if mutation.is_patch else _applied(match, current, value)
     if new != current:
         attributes.replace_object(match, new)
+    if mutation.is_patch:
+        _check_fields(match, new)
 
 
 # --- JSON patches -----------------------------------------------------------------------------------------------------
@@ -218,6 +220,20 @@ def _json_patched(current: Document, value: object) -> Document:
         return current
     except JsonPatchError as problem:
         raise MutationProblem(f"JSON Patch: {problem}") from None
+
+
+def _check_fields(match: Match, document: Document) -> None:
+    """Check that a patched object has only known fields.
+
+    Raises:
+        ApiError: it has others, which upstream reports whatever the failure policy.
+    """
+    resource = match.resource
+    if resource.shape is not None and match.kind.kind == resource.kind:
+        unknown = resource.shape.unknown_fields(document)
+        if unknown:
+            text = ", ".join(f'unknown field "{each}"' for each in unknown)
+            raise internal_error(f"strict decoding error: {text}")
 
 
 def _operation(value: object) -> Document:
