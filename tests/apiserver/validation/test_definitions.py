@@ -62,6 +62,14 @@ _UNTYPED: Document = {"x-kubernetes-preserve-unknown-fields": True}
             id="a path that ends with a dot",
         ),
         pytest.param(
+            _definition(
+                _object(a={"type": "object", "additionalProperties": False}), selectableFields=[{"jsonPath": ".a.b"}]
+            ),
+            'spec.selectableFields[0].jsonPath: Invalid value: ".a.b": must point to a field of type string, boolean or '
+            "integer. Enum string fields and strings with formats are allowed.",
+            id="a path to a field that no value can have",
+        ),
+        pytest.param(
             _definition({"properties": {"a": {"$ref": "x"}, "b": {}}}),
             f"is invalid: {_SCHEMA}.properties[a].$ref: Forbidden: $ref is not supported",
             id="a reference, which hides errors of the structure",

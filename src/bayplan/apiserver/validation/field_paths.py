@@ -52,7 +52,9 @@ def find_field(schema: Document, text: str) -> tuple[object, str]:
         if not tokens:
             return None, "unexpected end of JSON path"
         name, outer = tokens.pop(0), at if isinstance(at, dict) else {}
-        at = part(outer, "properties").get(name) if outer.get("properties") else outer.get("additionalProperties")
-        if not at:
+        properties = part(outer, "properties")
+        # `additionalProperties: false` is a field without a schema for upstream.
+        at = properties.get(name) if properties else outer.get("additionalProperties")
+        if at is None:
             return None, "does not refer to a valid field"
     return at, ""
