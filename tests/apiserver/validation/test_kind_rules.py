@@ -209,3 +209,13 @@ def test_a_scope_of_pods_fits_no_quota_of_huge_pages_or_storage(resource: str) -
     quota: Document = {"metadata": {"name": "q"}, "spec": {"hard": {resource: "1"}, "scopes": ["NotTerminating"]}}
     answer = Client().post("/api/v1/namespaces/default/resourcequotas", quota)
     assert _fields(answer) == ["spec.scopes"]
+
+
+@pytest.mark.parametrize("resource", ["configmaps", "secrets"])
+def test_errors_about_immutable_fields_precede_the_last_about_metadata(resource: str) -> None:
+    client, path = Client(), f"/api/v1/namespaces/default/{resource}"
+    client.post(path, {"metadata": {"name": "o"}, "data": {"a": "YQ=="}, "immutable": True})
+
+    found = client.put(f"{path}/o", {"metadata": {"name": "o", "labels": {"A B": ""}}, "data": {"b c": "YQ=="}})
+
+    assert _fields(found) == [*["metadata.labels"] * 3, "immutable", "data", "metadata.labels", "data[b c]"]

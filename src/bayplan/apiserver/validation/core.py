@@ -7,13 +7,14 @@ import json
 import re
 
 from bayplan.apiserver.model.errors import Cause, duplicate, forbidden_value, invalid_value, required, too_long
-from bayplan.apiserver.model.object_meta import check_finalizer
+from bayplan.apiserver.model.object_meta import check_finalizer, check_metadata
 from bayplan.apiserver.validation.engine import (
     Causes,
     Change,
     choice,
     each,
     field,
+    for_update,
     go_value,
     if_filled,
     immutable,
@@ -141,7 +142,12 @@ def _immutable(*names: str) -> Change:
     return run
 
 
-CONFIG_MAP = kind(_config_map, before=[_immutable("data", "binaryData")], metadata=("change", "object"))
+def _metadata(document: Document, path: str, out: Causes) -> None:
+    """Check metadata as for a create, for kinds whose updates check something else first."""
+    out += check_metadata(part(document, "metadata"), True, "subdomain", standard=True)
+
+
+CONFIG_MAP = kind(_config_map, before=[_immutable("data", "binaryData"), for_update(_metadata)])
 
 
 def _object_problem(data: bytes) -> str:
@@ -190,7 +196,7 @@ def _secret(document: Document, path: str, out: Causes) -> None:
             out.append(required(f"data[{key}]"))
 
 
-SECRET = kind(_secret, before=[immutable("type", zero=""), _immutable("data")], metadata=("change", "object"))
+SECRET = kind(_secret, before=[immutable("type", zero=""), _immutable("data"), for_update(_metadata)])
 SERVICE_ACCOUNT = kind(metadata=("change", "object"))
 
 # --- ResourceQuota ----------------------------------------------------------------------------------------------------
