@@ -242,8 +242,9 @@ def test_unchecked_defaults_are_accepted() -> None:
     numbers: Document = {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "integer"}}
     of_map: Document = {"type": "object", "additionalProperties": {"type": "integer", "default": "x"}}
     either: Document = {"x-kubernetes-int-or-string": True, "default": [True]}
+    free: Document = {"type": "array", "items": {"type": "object"}, **_UNTYPED, "default": [{"x": 1}]}
     root: Document = {"default": {"apiVersion": "v1", "kind": "Fire", "metadata": {"x": 1}}}
-    definition = _definition({**_object(a={**numbers, "default": [1, 1]}, b=of_map, c=either), **root})
+    definition = _definition({**_object(a={**numbers, "default": [1, 1]}, b=of_map, c=either, d=free), **root})
 
     assert Client().post(_DEFINITIONS, definition).status == 201
 

@@ -20,6 +20,7 @@ from bayplan.base.go_text.json import json_text
 from bayplan.base.plain_data import Document, part, parts, with_sorted_keys
 from bayplan.objects.selectors import quote
 
+_PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 _TYPE = "apiextensions.JSONSchemaProps"
 _ROOT_FIELDS = (
@@ -136,7 +137,7 @@ def _invariants(schema: Document, level: str, path: str, out: Causes, budget: Wo
 
 def _extensions(schema: Document, path: str, out: Causes) -> None:
     if schema.get("x-kubernetes-int-or-string"):
-        for name in ("x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"):
+        for name in (_PRESERVE, "x-kubernetes-embedded-resource"):
             if schema.get(name):
                 detail = "must be false if x-kubernetes-int-or-string is true"
                 out.append(invalid_value(f"{path}.{name}", "true", detail))
@@ -144,7 +145,7 @@ def _extensions(schema: Document, path: str, out: Causes) -> None:
 
 def _type(schema: Document, level: str, path: str, out: Causes) -> None:
     kind, embedded = schema.get("type") or "", schema.get("x-kubernetes-embedded-resource")
-    untyped = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
+    untyped = schema.get("x-kubernetes-int-or-string") or schema.get(_PRESERVE)
     here = f"{path}.type"
     if embedded and kind != "object":
         detail = "must be object if x-kubernetes-embedded-resource is true"
@@ -156,7 +157,7 @@ def _type(schema: Document, level: str, path: str, out: Causes) -> None:
         out.append(forbidden_value(f"{path}.additionalProperties", detail))
     if level == "root" and kind and kind != "object":
         out.append(invalid_value(here, go_value(kind), "must be object at the root"))
-    if embedded and not schema.get("x-kubernetes-preserve-unknown-fields") and not schema.get("properties"):
+    if embedded and not schema.get(_PRESERVE) and not schema.get("properties"):
         detail = "must not be empty if x-kubernetes-embedded-resource is true without "
         out.append(required(f"{path}.properties", f"{detail}x-kubernetes-preserve-unknown-fields"))
 
@@ -280,7 +281,10 @@ def _defaults(schema: Document, path: str, out: Causes, budget: ExpressionBudget
 def _is_unknown(schema: Document, value: object) -> bool:
     """Return whether a default contains a field that pruning would drop."""
     if isinstance(value, list):
-        return any(_is_unknown(part(schema, "items"), item) for item in value)
+        items = part(schema, "items")
+        if schema.get(_PRESERVE):
+            items = {**items, _PRESERVE: True}
+        return any(_is_unknown(items, item) for item in value)
     if not isinstance(value, dict):
         return False
     properties, more = part(schema, "properties"), schema.get("additionalProperties")
@@ -291,7 +295,7 @@ def _is_unknown(schema: Document, value: object) -> bool:
         if isinstance(inner, dict):
             if _is_unknown(inner, item):
                 return True
-        elif inner is not True and not schema.get("x-kubernetes-preserve-unknown-fields"):
+        elif inner is not True and not schema.get(_PRESERVE):
             return True
     return False
 
