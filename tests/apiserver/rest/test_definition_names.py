@@ -149,3 +149,25 @@ def test_an_accepted_name_of_a_definition_cannot_become_its_short_name(client: C
     client.patch(path, {"spec": {"names": {"shortNames": ["g"]}}}, MERGE)
     answer = client.get(path)
     assert answer.at("status.conditions.0.reason") == "NoConflicts"
+
+
+@pytest.mark.parametrize(
+    ("annotation", "want"),
+    [
+        ("https://a.example/b", ("True", "ApprovedAnnotation", "approved in https://a.example/b")),
+        ("unapproved, a trial", ("False", "UnapprovedAnnotation", 'not approved: "unapproved, a trial"')),
+    ],
+)
+def test_a_definition_in_a_protected_group_shows_its_approval(annotation: str, want: tuple[str, str, str]) -> None:
+    client = Client()
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+    names = {"plural": "fires", "kind": "Fire"}
+    spec: Document = {"group": "e.k8s.io", "scope": "Cluster", "names": names, "versions": [version]}
+    metadata: Document = {"name": "fires.e.k8s.io", "annotations": {"api-approved.kubernetes.io": annotation}}
+
+    assert client.post(DEFINITIONS, {"metadata": metadata, "spec": spec}).status == 201
+
+    found = client.get(f"{DEFINITIONS}/fires.e.k8s.io").at("status.conditions.0")
+    assert isinstance(found, dict)
+    assert found["type"] == "KubernetesAPIApprovalPolicyConformant"
+    assert tuple(found[name] for name in ("status", "reason", "message")) == want

@@ -10,6 +10,7 @@ from functools import partial
 from bayplan.apiserver.kinds.accepted_names import AcceptedNames, kind_name, resource_name
 from bayplan.apiserver.kinds.conditions import has_condition, with_condition
 from bayplan.apiserver.kinds.default_functions import stored_versions
+from bayplan.apiserver.validation.definitions import APPROVED, is_protected_group
 from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.selectors import quote
 
@@ -40,13 +41,27 @@ def accepted_status(definition: Document, now: str, names: AcceptedNames) -> Doc
                 **_condition("Established", "NotAccepted", "not all names are accepted", now),
                 "status": "False",
             }
-    changed = [each for each in (names_accepted, established) if not _is_same(part(before, str(each["type"])), each)]
+    conditions = (*_approval(definition, now), names_accepted, established)
+    changed = [each for each in conditions if not _is_same(part(before, str(each["type"])), each)]
     if not changed and part(status, "acceptedNames") == accepted:
         return None
     for each in changed:
         status = with_condition(status, each)
     stored = texts(status, "storedVersions") or stored_versions(definition)
     return {**status, "acceptedNames": accepted, "storedVersions": stored}
+
+
+def _approval(definition: Document, now: str) -> tuple[Document, ...]:
+    """Return the condition of a definition in a group of the Kubernetes community, which needs an approval."""
+    if not is_protected_group(str(part(definition, "spec").get("group") or "")):
+        return ()
+    found, name = (
+        str(part(definition, "metadata", "annotations").get(APPROVED) or ""),
+        "KubernetesAPIApprovalPolicyConformant",
+    )
+    if found.startswith("unapproved"):
+        return ({**_condition(name, "UnapprovedAnnotation", f"not approved: {quote(found)}", now), "status": "False"},)
+    return (_condition(name, "ApprovedAnnotation", f"approved in {found}", now),)
 
 
 def is_established(definition: Document) -> bool:

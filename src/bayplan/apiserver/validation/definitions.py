@@ -20,7 +20,8 @@ from bayplan.objects.selectors import quote
 
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
-_APPROVED = "api-approved.kubernetes.io"
+APPROVED = "api-approved.kubernetes.io"
+"""Annotation of a definition in a protected group: a URL, or a text that starts with ``unapproved``."""
 _MIXED_CASE = "may have mixed case, but should otherwise match: "
 _STRATEGIES = ("None", "Webhook")
 _CLIENT_SERVICE = client_service(namespace_first=True)
@@ -298,17 +299,22 @@ def _status(definition: Document, out: Causes) -> None:
             out.append(invalid_value(f"{here}[{index}]", quote(name), detail))
 
 
+def is_protected_group(group: str) -> bool:
+    """Return whether a group belongs to the Kubernetes community, whose definitions need an approval."""
+    return f".{group}".endswith((".k8s.io", ".kubernetes.io"))
+
+
 def _approval(definition: Document, out: Causes) -> None:
     group = str(part(definition, "spec").get("group") or "")
-    if not re.search(r"(^|\.)(k8s|kubernetes)\.io$", group):
+    if not is_protected_group(group):
         return
-    here, found = f"metadata.annotations[{_APPROVED}]", part(definition, "metadata", "annotations").get(_APPROVED)
+    here, found = f"metadata.annotations[{APPROVED}]", part(definition, "metadata", "annotations").get(APPROVED)
     if not found:
-        detail = f'protected groups must have approval annotation "{_APPROVED}", see https://github.com/kubernetes/enhancements/pull/1111'
+        detail = f'protected groups must have approval annotation "{APPROVED}", see https://github.com/kubernetes/enhancements/pull/1111'
         out.append(required(here, detail))
     elif not str(found).startswith("unapproved") and not re.match(r"https?://[^/]+/", str(found)):
         detail = (
-            f'protected groups must have approval annotation "{_APPROVED}" with either a URL or a reason '
+            f'protected groups must have approval annotation "{APPROVED}" with either a URL or a reason '
             'starting with "unapproved", see https://github.com/kubernetes/enhancements/pull/1111'
         )
         out.append(invalid_value(here, quote(str(found)), detail))
@@ -370,7 +376,7 @@ def _update(new: Document, old: Document, out: Causes) -> None:
     for check in (*(_NAMES_STAY if established else ()), *_ALWAYS_STAY):
         check(new, old, out)
     _status(new, out)
-    approvals = [part(each, "metadata", "annotations").get(_APPROVED) for each in (new, old)]
+    approvals = [part(each, "metadata", "annotations").get(APPROVED) for each in (new, old)]
     if approvals[0] != approvals[1]:
         _approval(new, out)
     if not part(old, "spec").get("preserveUnknownFields"):
