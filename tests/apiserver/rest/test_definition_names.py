@@ -171,3 +171,10 @@ def test_a_definition_in_a_protected_group_shows_its_approval(annotation: str, w
     assert isinstance(found, dict)
     assert found["type"] == "KubernetesAPIApprovalPolicyConformant"
     assert tuple(found[name] for name in ("status", "reason", "message")) == want
+
+
+def test_a_client_cannot_write_invalid_accepted_names(client: Client) -> None:
+    found = client.patch(f"{DEFINITIONS}/gadgets.example.com/status", {"status": {"acceptedNames": {"kind": "A b"}}})
+
+    assert found.status == 422
+    assert found.at("details.causes.0.field") == "status.acceptedNames.kind"

@@ -276,7 +276,7 @@ def _conversion(spec: Document, out: Causes) -> None:
 def _status(definition: Document, out: Causes) -> None:
     """Check the stored versions.
 
-    The accepted names need no check, because the server always copies them from the spec.
+    The accepted names need no check here, because the server copies them from the spec.
     """
     status, here = part(definition, "status"), "status.storedVersions"
     stored, versions = texts(status, "storedVersions"), parts(part(definition, "spec"), "versions")
@@ -383,5 +383,9 @@ def _update(new: Document, old: Document, out: Causes) -> None:
         _preserves(new, out)
 
 
-DEFINITION = kind(_create, update=[_update])
+def _status_update(new: Document, _old: Document, out: Causes) -> None:
+    _names(part(new, "status", "acceptedNames"), "status.acceptedNames", out)
+
+
+DEFINITION = kind(_create, update=[_update], status=[_status_update])
 KINDS = {"apiextensions.k8s.io/customresourcedefinitions": DEFINITION}
