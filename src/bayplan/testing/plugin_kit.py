@@ -11,6 +11,7 @@ from bayplan.base.random_streams import RandomStreams
 from bayplan.framework.events import ClusterEvent
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import REJECTING_POINTS, Plugin
+from bayplan.live.plugin_results import check_created
 from bayplan.plugins.registry import in_tree_registry
 from bayplan.testing.plugin_checks import CHECKS, Check
 from bayplan.testing.plugin_subject import Make, PluginFault, Subject, is_in_tree
@@ -68,7 +69,12 @@ def check_plugin(
     def make(sample: SampleCluster) -> Subject:
         return Subject(plugin, arguments, gates, sample)
 
-    check_events(plugin, make(sample_clusters[0]).plugin)
+    created = make(sample_clusters[0]).plugin
+    try:
+        check_created(created, plugin.__name__)
+    except PluginError as problem:
+        raise PluginFault(str(problem)) from None
+    check_events(plugin, created)
     for number, sample in enumerate(sample_clusters):
         for check in CHECKS:
             if _fault_of(check, make, sample) is not None:
