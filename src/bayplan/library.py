@@ -44,12 +44,12 @@ from bayplan.app.library_arguments import (
     checked_shapes,
     checked_target,
     listed_objects,
-    plugin_classes,
     prices_by_node,
     reject_configuration_path,
     rescheduled,
     split_changes,
     typed_object,
+    weighted_plugins,
 )
 from bayplan.app.option_values import converted
 from bayplan.app.question_clusters import changed_setup
@@ -89,7 +89,8 @@ class Cluster:
             HTTP extenders are called.
         classic: the settings of the classic scheduler (docs/classic.md), which is then used instead; `configuration` and
             `feature_gates` are then ignored.
-        plugins: custom plugins, enabled in every profile with weight 1.
+        plugins: the classes of custom plugins, enabled in every profile with weight 1, or with those of a dict:
+            ``{MyPlugin: 5}``.
         registry: the available plugins; by default those of kube-scheduler.
         feature_gates: the feature gates to turn on or off, by name.
         seed: the seed for the choice among equally good nodes.
@@ -105,7 +106,7 @@ class Cluster:
         *,
         configuration: Mapping[str, object] | str | None = None,
         classic: ClassicConfiguration | None = None,
-        plugins: Sequence[type[Plugin[Any]]] = (),
+        plugins: Sequence[type[Plugin[Any]]] | Mapping[type[Plugin[Any]], int] = (),
         registry: Registry | None = None,
         feature_gates: Mapping[str, bool] | None = None,
         seed: int = 0,
@@ -114,10 +115,10 @@ class Cluster:
         listed = listed_objects(objects)
         if registry is None:
             registry = in_tree_registry() if classic is None else Registry({})
-        plugins = plugin_classes(plugins)
-        registry = registry.with_plugins(*plugins)
+        custom = weighted_plugins(plugins)
+        registry = registry.with_plugins(*(each.plugin for each in custom))
         gates = FeatureGates.from_mapping(checked_gates(feature_gates or {}))
-        setup = _setup_of(configuration, classic, registry, gates, plugins)
+        setup = _setup_of(configuration, classic, registry, gates, custom)
         self._begin(setup, None, seed, record_level)
         self.add(*listed)
 
@@ -463,11 +464,10 @@ def _setup_of(
     classic: ClassicConfiguration | None,
     registry: Registry,
     gates: FeatureGates,
-    plugins: Sequence[type[Plugin[Any]]],
+    custom_plugins: Sequence[CustomPlugin],
 ) -> SchedulerSetup:
     """Return the scheduler setup for the arguments of a cluster."""
     reject_configuration_path(configuration)
-    custom_plugins = [CustomPlugin(plugin, 1, "") for plugin in plugins]
     if classic is not None:
         # A second scheduler, which most programs need not import.
         from bayplan.app.classic_setup import check_classic, library_setup

@@ -20,6 +20,8 @@ from bayplan import (
     open_source,
     simulate,
 )
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.framework.plugin import Handle
 
 
 class Accepts(PerNodePlugin):
@@ -40,6 +42,10 @@ class FiltersAlone:
         return None
 
 
+def handle_of(cluster: Cluster) -> Handle:
+    return Handle(cluster.state, FeatureGates.from_mapping({}))
+
+
 def two_nodes() -> Cluster:
     nodes = [
         make_node(name).capacity(cpu="4").label({"cloud.google.com/gke-nodepool": pool}).obj()
@@ -48,6 +54,24 @@ def two_nodes() -> Cluster:
     cluster = Cluster(nodes)
     cluster.schedule(make_pod("web").req(cpu="1").obj())
     return cluster
+
+
+class Prefers(PerNodePlugin):
+    def score_node(self, pod: Any, node: Any) -> int:
+        return 100
+
+
+@pytest.mark.parametrize(
+    ("plugins", "want"),
+    [
+        pytest.param([Prefers], 1, id="a class has weight 1"),
+        pytest.param({Prefers: 5}, 5, id="a dict has weights"),
+    ],
+)
+def test_custom_plugins_have_weights(plugins: Any, want: int) -> None:
+    cluster = Cluster([make_node(name).capacity(cpu="4").obj() for name in "ab"], plugins=plugins)
+    (decision,) = cluster.schedule(make_pod("p").obj())
+    assert dict(zip(decision.scorers, decision.weights, strict=True))["Prefers"] == want
 
 
 @pytest.mark.parametrize(
@@ -116,6 +140,21 @@ def two_nodes() -> Cluster:
             lambda it: Cluster(plugins=["Mine"]),  # type: ignore[list-item]
             r"got 'Mine'; try the class itself: \[Mine\]",
             id="the name of a plugin",
+        ),
+        pytest.param(
+            lambda it: Cluster(plugins=[Accepts(None, handle_of(it))]),  # type: ignore[list-item]
+            r"expected classes of plugins, got .*; try the class itself: \[Accepts\]",
+            id="an instance of a plugin",
+        ),
+        pytest.param(
+            lambda it: Cluster(plugins=[(Accepts, 5)]),  # type: ignore[list-item]
+            r"expected classes of plugins, got .*; try a dict: \{Accepts: 5\}",
+            id="a pair of a plugin and its weight",
+        ),
+        pytest.param(
+            lambda it: Cluster(plugins={Accepts: 0.5}),  # type: ignore[dict-item]
+            "plugins: weight of Accepts: expected a whole number from 1 to 2147483647, got 0.5",
+            id="a fraction as weight",
         ),
         pytest.param(
             lambda it: Cluster(plugins=[FiltersAlone]),  # type: ignore[list-item]

@@ -10,6 +10,7 @@ from typing import Any
 from bayplan.answers.changes import CHANGES, Change, missing_change
 from bayplan.answers.prices import check_prices, price_in
 from bayplan.answers.what_if import Reschedule
+from bayplan.app.custom_plugins import MAX_WEIGHT, CustomPlugin
 from bayplan.app.option_values import converted
 from bayplan.app.question_clusters import CONFIGURATION_CHANGES, is_configuration_change, read_change
 from bayplan.base.errors import InputError
@@ -148,24 +149,38 @@ def checked_gates(gates: object) -> dict[str, bool]:
     return found
 
 
-def plugin_classes(plugins: object) -> Sequence[type[Plugin[Any]]]:
-    """Return the classes of plugins.
+def weighted_plugins(plugins: object) -> list[CustomPlugin]:
+    """Return plugins with their weights: classes have weight 1, a dict has a weight for each class.
 
     Raises:
-        InputError: the argument is not a list of classes.
+        InputError: the argument is neither a list nor a dict of classes, or a weight is invalid.
     """
     if isinstance(plugins, str) or not isinstance(plugins, Collection):
         name = getattr(plugins, "__name__", repr(plugins))
         raise InputError("plugins", got=f"{plugins!r:.60}", wanted="a list of classes", hint=f"[{name}]")
     for each in plugins:
         if not (isinstance(each, type) and issubclass(each, Plugin)):
-            is_option = isinstance(each, str) and ":" in each
-            name = each if isinstance(each, str) and each.isidentifier() else "MyPlugin"
-            hint = f"Cluster.open(..., plugins=[{each!r}])" if is_option else f"the class itself: [{name}]"
-            if isinstance(each, type):
-                hint = f"class {each.__name__}(PerNodePlugin): ..."
-            raise InputError("plugins", got=f"{each!r:.60}", wanted="classes of plugins", hint=hint)
-    return list(plugins)
+            raise InputError("plugins", got=f"{each!r:.60}", wanted="classes of plugins", hint=_meant_plugin(each))
+    if not isinstance(plugins, Mapping):
+        return [CustomPlugin(each, 1, "") for each in plugins]
+    for each, weight in plugins.items():
+        if not isinstance(weight, int) or isinstance(weight, bool) or not 1 <= weight <= MAX_WEIGHT:
+            wanted = f"a whole number from 1 to {MAX_WEIGHT}"
+            raise InputError(f"plugins: weight of {each.__name__}", got=f"{weight!r:.60}", wanted=wanted)
+    return [CustomPlugin(each, weight, "") for each, weight in plugins.items()]
+
+
+def _meant_plugin(item: object) -> str:
+    """Return a hint on the argument that was probably meant instead of an item that is no class of a plugin."""
+    if isinstance(item, type):
+        return f"class {item.__name__}(PerNodePlugin): ..."
+    if isinstance(item, str) and ":" in item:
+        return f"Cluster.open(..., plugins=[{item!r}])"
+    match item:
+        case (type() as plugin, int(weight)):
+            return f"a dict: {{{plugin.__name__}: {weight}}}"
+    name = item if isinstance(item, str) and item.isidentifier() else "MyPlugin"
+    return f"the class itself: [{type(item).__name__ if isinstance(item, Plugin) else name}]"
 
 
 def reject_configuration_path(configuration: object) -> None:
