@@ -110,7 +110,7 @@ def waiting(cluster: FakeCluster) -> WaitingReasons:
             sole_pods=len(pods),
             pods=len(pods),
             summary="none of the nodes that it may use has room",
-            examples=pods[:3],
+            examples=pods,
         )
     ]
     return WaitingReasons(

@@ -30,7 +30,7 @@ def server(tmp_path: Path) -> Iterator[Running]:
         yield found
 
 
-def test_long_zone_names_differ_in_the_heat_map_and_events_are_in_words(
+def test_zone_names_differ_in_the_heat_map_a_cause_has_one_row_and_events_are_in_words(
     server: Running, visit: Callable[..., Visitor]
 ) -> None:
     visitor = visit(server.url)
@@ -44,5 +44,9 @@ def test_long_zone_names_differ_in_the_heat_map_and_events_are_in_words(
     assert sorted(text[-4:] for text in painted) == ["t1-a", "t1-b", "t1-b"]
     assert "europe-west1-b" in painted
     assert max(painted.values()) <= 104
+    causes = visitor.test("causes").locator("tbody tr")
+    expect(causes).to_have_count(1)
+    expect(causes).to_contain_text("VolumeBinding, ")
+    expect(causes.locator(".figure")).to_have_text("1")
     visitor.go("/ui/queue?tier=unschedulable")
     expect(visitor.page.get_by_title("PersistentVolumeClaim added")).to_be_visible()

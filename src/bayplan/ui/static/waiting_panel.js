@@ -1,8 +1,7 @@
-// Why pods are pending: root causes, ranked by the pods that nothing else blocks; below, the reasons in the scheduler's
-// messages.
+// Why pods are pending: root causes, in the order of the command `waiting`; below, the reasons in the scheduler's messages.
 
 import { draw, h } from "./dom.js";
-import { count } from "./format.js";
+import { count, counted } from "./format.js";
 import { to } from "./address.js";
 import { get } from "./service.js";
 import { podLink, podOf } from "./parts.js";
@@ -70,12 +69,14 @@ export class WaitingPanel {
   drawAll() {
     const { data, causes } = this;
     if (!data) return;
-    const rows = causes?.items.slice(0, MAX_CAUSES) ?? [];
+    const found = byCause(causes?.items ?? []);
+    const rows = found.slice(0, MAX_CAUSES);
     const reasons = data.reasons.toSorted((a, b) => b.pods - a.pods || b.main_pods - a.main_pods).slice(0, MAX_REASONS);
     draw(
       this.element,
       h("h2", null, "Why pods are pending"),
       rows.length ? causeTable(rows) : null,
+      found.length > rows.length ? h("p", { class: "faint small" }, `and ${counted(found.length - rows.length, "more cause")}`) : null,
       causes && causes.evaluated < causes.waiting
         ? h("p", { class: "faint small" }, `${count(causes.evaluated)} of ${count(causes.waiting)} pending pods were analysed.`)
         : null,
@@ -86,7 +87,20 @@ export class WaitingPanel {
   }
 }
 
-/** @param {Api.WaitingReason[]} rows */
+/**
+ * The reasons as causes: a cause for which several filters reject pods is one item.
+ * @param {Api.WaitingReason[]} reasons
+ */
+function byCause(reasons) {
+  const summaries = [...new Set(reasons.map((reason) => reason.summary))];
+  return summaries.map((summary) => {
+    const ofFilters = reasons.filter((reason) => reason.summary === summary);
+    const pods = [...new Set(ofFilters.flatMap((reason) => reason.examples))];
+    return { summary, filters: ofFilters.map((reason) => reason.plugin), pods };
+  });
+}
+
+/** @param {ReturnType<typeof byCause>} rows */
 function causeTable(rows) {
   return h(
     "table",
@@ -94,7 +108,7 @@ function causeTable(rows) {
     h(
       "thead",
       null,
-      h("tr", null, h("th", { scope: "col" }, "Cause"), h("th", { scope: "col", class: "right" }, "Pods"), h("th", { scope: "col", class: "right", title: "Pods for which this is the only cause" }, "Only cause")),
+      h("tr", null, h("th", { scope: "col" }, "Cause"), h("th", { scope: "col", class: "right" }, "Pods")),
     ),
     h(
       "tbody",
@@ -102,16 +116,15 @@ function causeTable(rows) {
       rows.map((row) =>
         h(
           "tr",
-          { key: `${row.plugin} ${row.summary}` },
+          { key: row.summary },
           h(
             "td",
             { class: "wrap" },
             row.summary,
-            h("span", { class: "faint small" }, ` · ${row.plugin} · `),
-            podLink(podOf(row.examples[0]), { letters: 40 }),
+            h("span", { class: "faint small" }, ` · ${row.filters.join(", ")} · `),
+            podLink(podOf(row.pods[0]), { letters: 40 }),
           ),
-          h("td", { class: "right figure" }, count(row.pods)),
-          h("td", { class: "right figure" }, count(row.sole_pods)),
+          h("td", { class: "right figure" }, count(row.pods.length)),
         ),
       ),
     ),
