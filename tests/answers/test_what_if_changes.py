@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from bayplan.answers.answer_text import difference_text
 from bayplan.answers.changes import parse_change
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.what_if import what_if
@@ -19,7 +20,7 @@ BARE = running("bare", "n1", kind="", cpu="100m").obj()
 
 def drain_notes(cluster: QuestionCluster) -> list[str]:
     found = what_if(cluster, [parse_change("drain=n1")])
-    return [each for each in found.assumptions if each.startswith("kubectl drain")]
+    return [each for each in found.warnings if each.startswith("kubectl drain")]
 
 
 def test_a_drain_names_the_pods_that_kubectl_would_not_evict() -> None:
@@ -29,6 +30,13 @@ def test_a_drain_names_the_pods_that_kubectl_would_not_evict() -> None:
         "disruption budget web allows no disruption",
         "kubectl drain would not evict default/bare: the pod has no controller that would recreate it (--force)",
     ]
+
+
+def test_the_text_has_the_warnings_before_the_assumptions() -> None:
+    found = what_if(cluster_of(node("n1"), node("n2"), BARE), [parse_change("drain=n1")])
+    lines = difference_text(found)
+    assert lines.index("Warnings") < lines.index("Assumptions")
+    assert not set(found.warnings) & set(found.assumptions)
 
 
 def test_a_drain_that_kubectl_can_finish_has_no_such_note() -> None:

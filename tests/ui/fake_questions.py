@@ -165,6 +165,9 @@ def what_if(cluster: FakeCluster, request: Plain) -> WhatIfReport:
             Measure(name="cpu requested", before=0.61, after=0.72),
         ],
         evictions=[],
+        warnings=[
+            "kubectl drain would not evict default/web-0: the pod has no controller that would recreate it (--force)"
+        ],
         assumptions=ASSUMED,
     )
 

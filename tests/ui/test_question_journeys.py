@@ -178,6 +178,15 @@ def test_a_changed_weight_is_named_as_a_weight(server: Running, visit: Visit) ->
     expect(visitor.test("changes")).to_contain_text("Weight NodeResourcesFit:9")
 
 
+def test_a_drain_shows_the_pods_that_kubectl_would_not_evict(server: Running, visit: Visit) -> None:
+    visitor = visit(server.url)
+    visitor.go(f"/ui/what-if?changes=drain%3D{cloud_name(0)}")
+    warnings = visitor.test("warnings")
+    expect(warnings).to_contain_text("kubectl drain would not evict default/legacy-billing")
+    expect(warnings).to_be_in_viewport()
+    visitor.shoot("real-what-if-warnings")
+
+
 def test_an_invalid_change_shows_an_error_and_can_be_removed(server: Running, visit: Visit) -> None:
     visitor = visit(server.url, expected=("422",))
     visitor.go("/ui/what-if?changes=drain%3Dno-such-node")

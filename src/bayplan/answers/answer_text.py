@@ -317,7 +317,8 @@ def difference_text(answer: Answer, *, names: tuple[str, str] | None = None, eve
         for each in sorted(answer.differences, key=lambda each: WORST_FIRST.index(each.kind))
     ]
     heads = ("POD", "", before, after, "WHY")
-    return _paragraphs([*lines, "", *columns(heads, pods, everything=everything), *assumed(answer.assumptions)])
+    ends = [*bullet_lines("Warnings", answer.warnings), *assumed(answer.assumptions)]
+    return _paragraphs([*lines, "", *columns(heads, pods, everything=everything), *ends])
 
 
 def _evictions(answer: Answer) -> str:

@@ -31,6 +31,7 @@ class Effect(msgspec.Struct):
         nodes_gone: the names of removed nodes.
         nodes_added: the names of new nodes.
         notes: sentences for the assumptions of the answer.
+        warnings: sentences for its warnings.
     """
 
     displaced: dict[str, Pod] = {}
@@ -40,6 +41,7 @@ class Effect(msgspec.Struct):
     nodes_gone: dict[str, None] = {}
     nodes_added: dict[str, None] = {}
     notes: dict[str, None] = {}
+    warnings: dict[str, None] = {}
 
 
 class ChangedCluster:

@@ -193,7 +193,7 @@ def _drain_nodes(change: Change, here: ChangedCluster) -> None:
     ] = None
     for reason, stuck in groupby(sorted(found, key=lambda each: each.reason), key=lambda each: each.reason):
         keys = [each.pod for each in stuck]
-        here.effect.notes[
+        here.effect.warnings[
             f"kubectl drain would not evict {format_list(keys[:3], more=max(0, len(keys) - 3))}: {reason}"
         ] = None
 

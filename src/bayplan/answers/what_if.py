@@ -74,6 +74,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         counts: the number of pods by kind of difference, in the order of `DifferenceKind`.
         explained: the number of moved pods with a known reason.
         assumptions: the assumptions behind the answer, in sentences.
+        warnings: what a real cluster does differently, in sentences.
         changed: the objects that differ in other ways than a pod's node, in words; only when two clusters are compared.
     """
 
@@ -85,6 +86,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     counts: dict[str, int]
     explained: int
     assumptions: Sequence[str]
+    warnings: Sequence[str] = ()
     changed: Sequence[str] = ()
 
     def _repr_html_(self) -> str:
@@ -135,9 +137,9 @@ def what_if(
     rows, looked_at = differences(cluster, a, b, effect.gone)
     rows = [replace(row, workload=row.workload or effect.added.get(row.pod, "")) for row in rows]
     names = [str(change) for change in changes] + ([scheduler_label or "another configuration"] if scheduler else [])
-    return answer_of(
-        names, a, b, rows, looked_at, _assumptions(cluster, effect, reschedule, again, scheduler is not None)
-    )
+    assumptions = _assumptions(cluster, effect, reschedule, again, scheduler is not None)
+    answer = answer_of(names, a, b, rows, looked_at, assumptions)
+    return replace(answer, warnings=list(effect.warnings))
 
 
 def answer_of(

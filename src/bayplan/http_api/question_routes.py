@@ -269,6 +269,7 @@ def _report(found: Differences, wanted: WhatIfRequest, inquiry: Inquiry) -> What
         left_out=max(0, len(rows) - MAX_DIFFERENCES),
         measures=list(found.measures),
         evictions=list(found.evictions),
+        warnings=list(found.warnings),
         assumptions=[*inquiry.assumptions, *found.assumptions],
     )
 

@@ -1574,6 +1574,7 @@ declare namespace Api {
     left_out: number;
     measures: Measure[];
     evictions: Eviction[];
+    warnings: string[];
     assumptions: string[];
   }
 

@@ -67,6 +67,7 @@ class WhatIfReport(Answer, frozen=True, kw_only=True):
         differences: the pods whose node differs, the worst first.
         left_out: the number of differences that are not included.
         measures, evictions: see the types of their rows.
+        warnings: what a real cluster does differently, in sentences.
         assumptions: the assumptions behind the answer, in sentences.
     """
 
@@ -85,6 +86,7 @@ class WhatIfReport(Answer, frozen=True, kw_only=True):
     left_out: int
     measures: list[Measure]
     evictions: list[Eviction]
+    warnings: list[str]
     assumptions: list[str]
 
 

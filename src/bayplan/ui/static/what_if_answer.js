@@ -66,7 +66,7 @@ export class AnswerPart {
     const width = this.table.clientWidth || innerWidth - MEASURES_WIDTH;
     if (shown !== this.shown) this.table.replaceChildren(all ? pods(rows, width, this.signal).element : nothing(report));
     this.shown = shown;
-    draw(this.figures, measures(report.measures), evictions(report.evictions), assumptionList(report.assumptions));
+    draw(this.figures, warnings(report.warnings), measures(report.measures), evictions(report.evictions), assumptionList(report.assumptions));
   }
 }
 
@@ -157,6 +157,21 @@ function kindBadge(kind, words, isShort) {
   const [tone, glyph] = looks[kind] ?? ["plain", "·"];
   if (isShort) return h("span", { class: `badge ${tone}`, role: "img", "aria-label": words, title: words }, glyph);
   return h("span", { class: `badge ${tone}` }, h("span", { class: "glyph", "aria-hidden": "true" }, glyph), words);
+}
+
+/** @param {string[]} lines */
+function warnings(lines) {
+  if (!lines.length) return null;
+  return h(
+    "section",
+    { class: "panel", "data-test": "warnings" },
+    h("h2", null, counted(lines.length, "warning")),
+    h(
+      "ul",
+      { class: "difference" },
+      lines.map((line) => h("li", { key: line }, line)),
+    ),
+  );
 }
 
 /** @param {Api.Measure[]} figures */
