@@ -45,6 +45,26 @@ def test_a_drain_that_kubectl_can_finish_has_no_such_note() -> None:
 
 
 @pytest.mark.parametrize(
+    ("change", "want"),
+    [
+        pytest.param(
+            "cordon=n1",
+            [
+                "BEFORE is the cluster once its pending pods are scheduled; now, default/high is pending and default/low is on n1"
+            ],
+            id="pods that are elsewhere now are named",
+        ),
+        pytest.param("remove-nodes=n2", [], id="the pods that differ are where they were"),
+    ],
+)
+def test_the_warnings_name_the_current_nodes_of_pods_that_pending_pods_move_first(change: str, want: list[str]) -> None:
+    high = waiting("high", cpu="4")
+    high = replace(high, spec=replace(high.spec, priority=10, preemption_policy=None))
+    pods = (running("low", "n1", cpu="4").obj(), running("low2", "n2", cpu="3").obj(), high)
+    assert what_if(cluster_of(node("n1"), node("n2"), *pods), [parse_change(change)]).warnings == want
+
+
+@pytest.mark.parametrize(
     ("value", "policy", "want"),
     [
         pytest.param("high", "PreemptLowerPriority", 1, id="a class that preempts"),

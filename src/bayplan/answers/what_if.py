@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from bayplan.analysis.decision_detail import chose_nominated_node_alone
 from bayplan.analysis.fragmentation import PodShape, shapes_fragmentation, shapes_of_pods
 from bayplan.analysis.rows import Rows
+from bayplan.analysis.units import format_list
 from bayplan.answers.changed_cluster import ChangedCluster, Effect
 from bayplan.answers.changes import CHANGES, Change, apply_change, missing_change
 from bayplan.answers.copies import replacement, replacement_of_victim
@@ -43,6 +44,9 @@ MAX_RECORDED = 5_000
 
 TERMINATED = "it was terminating, and another pod waited for its end"
 """Why a terminating pod is gone."""
+
+SHOWN = 3
+"""Maximum number of pods to name in a sentence."""
 
 MAX_ROUNDS = 5
 """Maximum number of times to schedule evicted pods again, as they may evict others in turn."""
@@ -74,7 +78,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         counts: the number of pods by kind of difference, in the order of `DifferenceKind`.
         explained: the number of moved pods with a known reason.
         assumptions: the assumptions behind the answer, in sentences.
-        warnings: what a real cluster does differently, in sentences.
+        warnings: what a real cluster does differently, and where pods are now if not where they are before the changes.
         changed: the objects that differ in other ways than a pod's node, in words; only when two clusters are compared.
     """
 
@@ -139,7 +143,7 @@ def what_if(
     names = [str(change) for change in changes] + ([scheduler_label or "another configuration"] if scheduler else [])
     assumptions = _assumptions(cluster, effect, reschedule, again, scheduler is not None)
     answer = answer_of(names, a, b, rows, looked_at, assumptions)
-    return replace(answer, warnings=list(effect.warnings))
+    return replace(answer, warnings=[*effect.warnings, *_scheduled_first(cluster, rows, again)])
 
 
 def answer_of(
@@ -332,6 +336,23 @@ def _moved(cluster: QuestionCluster, b: Side, most: int) -> dict[str, str]:
         if after and after != node and node in b.node_names:
             found[key] = node
     return {key: found[key] for key in sorted(found)[:most]}
+
+
+def _scheduled_first(cluster: QuestionCluster, rows: Sequence[PodDifference], again: Sequence[Pod]) -> list[str]:
+    """Return a sentence with the current nodes of pods that pending pods move or evict, or that get a node, before the changes."""
+    names, others = cluster.state.nodes.names, {pod.key for pod in again}
+    found = []
+    for row in rows:
+        info = cluster.state.pods.get(row.pod)
+        now = (names[info.row] or "") if info is not None else ""
+        if now != row.before and row.kind != DifferenceKind.NEW and row.pod not in others:
+            found.append(f"{row.pod} is {f'on {now}' if now else 'pending'}")
+    if not found:
+        return []
+    return [
+        "BEFORE is the cluster once its pending pods are scheduled; "
+        f"now, {format_list(found[:SHOWN], more=max(0, len(found) - SHOWN))}"
+    ]
 
 
 def _assumptions(

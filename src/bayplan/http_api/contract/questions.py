@@ -67,7 +67,7 @@ class WhatIfReport(Answer, frozen=True, kw_only=True):
         differences: the pods whose node differs, the worst first.
         left_out: the number of differences that are not included.
         measures, evictions: see the types of their rows.
-        warnings: what a real cluster does differently, in sentences.
+        warnings: what a real cluster does differently, and where pods are now if not where they are before the changes.
         assumptions: the assumptions behind the answer, in sentences.
     """
 
