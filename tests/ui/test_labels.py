@@ -30,6 +30,25 @@ def server(tmp_path: Path) -> Iterator[Running]:
         yield found
 
 
+CLIPPED = """() => [...document.querySelectorAll(".grid-head .cell")]
+    .filter((cell) => cell.scrollWidth > cell.clientWidth).map((cell) => cell.textContent)"""
+
+
+def test_pods_without_nodes_leave_room_for_reasons_and_sorted_headers_are_whole(
+    server: Running, visit: Callable[..., Visitor]
+) -> None:
+    visitor = visit(server.url)
+    visitor.go("/ui/pods")
+    why = visitor.page.locator(".grid-body .cell .clip").first
+    expect(why).to_have_text('persistentvolumeclaim "missing" not found')
+    node = visitor.page.get_by_role("columnheader", name="Node")
+    assert node.evaluate("(cell) => cell.clientWidth") == 64
+    for title in ("Pod", "Namespace", "Status", "Node", "CPU", "Memory", "Priority", "Attempts", "Age"):
+        visitor.page.get_by_role("columnheader", name=title).get_by_role("button").click()
+        visitor.still()
+        assert visitor.page.evaluate(CLIPPED) == []
+
+
 def test_zone_names_differ_in_the_heat_map_a_cause_has_one_row_and_events_are_in_words(
     server: Running, visit: Callable[..., Visitor]
 ) -> None:

@@ -63,8 +63,7 @@ export class Grid {
   constructor(how) {
     this.how = how;
     this.columns = innerWidth < NARROW ? onPhone(how.columns) : how.columns.map((each) => ({ ...each, below: false }));
-    const inLine = this.columns.filter((column) => !column.below);
-    this.hasTextBelow = inLine.length < this.columns.length;
+    this.hasTextBelow = this.columns.some((column) => column.below);
     /** How many characters of a name fit, by column. @type {number[]} */
     this.letters = this.columns.map(() => 0);
     this.total = -1;
@@ -99,10 +98,6 @@ export class Grid {
         "aria-label": how.label,
         "data-test": how.test ?? "grid",
         "aria-colcount": this.columns.length,
-        style: {
-          "--columns": inLine.map((column) => column.width).join(" "),
-          "--least": `${leastWidth(inLine)}px`,
-        },
         onpointerenter: () => {
           this.held = true;
         },
@@ -118,6 +113,7 @@ export class Grid {
     const style = { "--row": `${this.rowHeight}px` };
     this.element = h("div", { class: look, own: true, style }, this.view, this.nothing, this.chip);
     this.paint = this.paint.bind(this);
+    this.applyWidths();
     const resized = new ResizeObserver(() => this.resized());
     resized.observe(this.view);
     how.signal.addEventListener("abort", () => resized.disconnect());
@@ -125,6 +121,21 @@ export class Grid {
     this.bindKeys();
     this.want(0);
     this.schedule();
+  }
+
+  applyWidths() {
+    const inLine = this.columns.filter((column) => !column.below);
+    this.view.style.setProperty("--columns", inLine.map((column) => column.width).join(" "));
+    this.view.style.setProperty("--least", `${leastWidth(inLine)}px`);
+  }
+
+  /** Change the width of a column; not on a phone, which has other widths. @param {string} key @param {string} width */
+  setWidth(key, width) {
+    const column = this.columns.find((each) => each.key === key);
+    if (!column || this.hasTextBelow || column.width === width) return;
+    column.width = width;
+    this.applyWidths();
+    this.resized();
   }
 
   /** Measure the columns. Nothing else does: painting rows uses the widths found here. */

@@ -15,6 +15,7 @@ const STATUSES = /** @type {const} */ (["waiting", "gated", "placed", "terminati
 /** Pending pods come first. */
 const DEFAULT_SORT = "status";
 const FEW = 5;
+const NODE_WIDTH = "minmax(130px, 1.4fr)";
 
 /** @typedef {Record<"q" | "status" | "reason" | "namespace" | "node" | "priority" | "workload", string>} Filter */
 
@@ -128,6 +129,8 @@ class PodsView {
         const wanted = { ...this.filter, sort: this.sort, offset, limit, facets: offset === 0 };
         const answer = await get("/pods", wanted, asked);
         if (answer.facets) this.facets = answer.facets;
+        // Without nodes, the reasons get the room.
+        if (answer.facets) this.grid.setWidth("node", answer.facets.node.length ? NODE_WIDTH : "64px");
         return answer;
       },
       onTotal: (found, isExact) => {
@@ -326,7 +329,7 @@ const COLUMNS = [
   {
     key: "node",
     title: "Node",
-    width: "minmax(130px, 1.4fr)",
+    width: NODE_WIDTH,
     narrow: "minmax(112px, 1fr)",
     sort: "node",
     render: (row, _, letters) => nodeLink(row.node, letters),
@@ -354,7 +357,7 @@ const COLUMNS = [
     key: "attempts",
     minor: true,
     title: "Attempts",
-    width: "80px",
+    width: "90px",
     right: true,
     sort: "attempts",
     render: (row) => count(row.attempts),
