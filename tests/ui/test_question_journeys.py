@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import cast
 
+import httpx
 import pytest
 from playwright.sync_api import FilePayload, expect
 
@@ -185,6 +186,32 @@ def test_a_drain_shows_the_pods_that_kubectl_would_not_evict(server: Running, vi
     expect(warnings).to_contain_text("kubectl drain would not evict default/legacy-billing")
     expect(warnings).to_be_in_viewport()
     visitor.shoot("real-what-if-warnings")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param("/ui/what-if?changes=scale%3Ddeployment/default/front:11", id="what if"),
+        pytest.param("/ui/capacity?of=deployment/default/front", id="capacity"),
+        pytest.param(f"/ui/unblock?of=pod/default/{WAITS}", id="unblock"),
+    ],
+)
+def test_an_answer_is_marked_when_the_cluster_changes(tmp_path: Path, visit: Visit, path: str) -> None:
+    with running(tmp_path, cluster()) as server:
+        visitor = visit(server.url)
+        visitor.go(path)
+        note = visitor.test("outdated")
+        visitor.page.wait_for_timeout(1_000)
+        expect(note).to_be_hidden()
+        nodes = f"{server.url}/api/v1/nodes/{cloud_name(1)}"
+        headers = {"Content-Type": "application/merge-patch+json"}
+        httpx.patch(nodes, json={"spec": {"unschedulable": True}}, headers=headers).raise_for_status()
+        expect(note).to_be_visible()
+        visitor.page.get_by_role("button", name="Run again").click()
+        expect(note).to_be_hidden()
+        httpx.delete(f"{server.url}/api/v1/namespaces/default/pods/legacy-billing-6f5d4c7b8-2xk9q").raise_for_status()
+        expect(note).to_be_visible()
+        visitor.shoot("real-outdated")
 
 
 def test_an_invalid_change_shows_an_error_and_can_be_removed(server: Running, visit: Visit) -> None:

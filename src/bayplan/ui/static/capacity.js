@@ -4,6 +4,7 @@ import { draw, h } from "./dom.js";
 import { count } from "./format.js";
 import { get } from "./service.js";
 import { failure, loading } from "./loading_states.js";
+import { outdatedNote } from "./outdated.js";
 import { nodeLink, podLink, podOf, tableHead } from "./parts.js";
 import { assumptionList } from "./unblocking.js";
 
@@ -35,7 +36,7 @@ export function capacityPart(root, { target, preempt }, signal, answered) {
       const answer = await get("/capacity", { workload: target, preempt }, signal);
       if (signal.aborted || root.dataset.filled !== key) return;
       answered?.(answer);
-      draw(root, ...parts(answer, !answered));
+      draw(root, outdatedNote(root, () => void load(), signal), ...parts(answer, !answered));
     } catch (problem) {
       if (!signal.aborted) draw(root, failure(problem, () => void load()));
     }

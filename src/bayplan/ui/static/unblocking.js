@@ -6,6 +6,7 @@ import { count, counted, sentence } from "./format.js";
 import { change, to } from "./address.js";
 import { get, call } from "./service.js";
 import { empty, errorFacts, failure, loading } from "./loading_states.js";
+import { outdatedNote } from "./outdated.js";
 import { copy, nodeLink, perform, podLink, podOf } from "./parts.js";
 
 /** The maximum number of characters of a name of a fork. */
@@ -29,7 +30,7 @@ export function unblockPart(root, target, signal, answered) {
       const answer = await get("/unblock", { workload: target }, signal);
       if (signal.aborted || root.dataset.filled !== asked) return;
       answered?.(answer);
-      draw(root, ...suggestionList(answer, !answered));
+      draw(root, outdatedNote(root, () => void load(), signal), ...suggestionList(answer, !answered));
     } catch (problem) {
       if (signal.aborted) return;
       const facts = errorFacts(problem);

@@ -6,6 +6,7 @@ import { count, sentence, time } from "../format.js";
 import { change, go, to } from "../address.js";
 import { get, call } from "../service.js";
 import { showNotice } from "../notices.js";
+import { dropNote, outdatedNote } from "../outdated.js";
 import { chip, choice, copy, perform } from "../parts.js";
 import { empty, failure, loading } from "../loading_states.js";
 import { title } from "../shell.js";
@@ -46,7 +47,8 @@ class WhatIfView {
     this.asked = "";
     this.asking = new AbortController();
     signal.addEventListener("abort", () => this.asking.abort());
-    root.append(this.head, this.builder, this.result);
+    this.outdated = h("div", { own: true });
+    root.append(this.head, this.builder, this.outdated, this.result);
   }
 
   get changes() {
@@ -99,15 +101,24 @@ class WhatIfView {
         this.result.classList.add("dim");
         this.report = kept ? await get("/what-if/{id}", { id: kept }, signal) : await call("POST /what-if", {}, this.request(), signal);
       }
-      if (!signal.aborted) this.drawResult();
+      if (signal.aborted) return;
+      this.drawOutdated();
+      this.drawResult();
     } catch (problem) {
       if (signal.aborted) return;
       this.report = null;
+      this.drawOutdated();
       this.drawHead("What if");
       draw(this.result, failure(problem, () => this.again()));
     } finally {
       if (!signal.aborted) this.result.classList.remove("dim");
     }
+  }
+
+  /** Show a note when the cluster changes; a kept answer stays as it is. */
+  drawOutdated() {
+    dropNote(this);
+    this.outdated.replaceChildren(...(this.report && !this.report.id ? [outdatedNote(this, () => this.again(), this.signal)] : []));
   }
 
   again() {
