@@ -134,7 +134,7 @@ def test_applied_objects_have_the_effect_of_a_creation_or_replacement(
 )
 def test_applied_pods_are_admitted(rule: KubernetesObject, pod: KubernetesObject, want: str | None) -> None:
     answer = applied(pod, cluster=(*NODES, running("web-1", "n1").obj(), rule))
-    refused = [each for each in answer.assumptions if "is never" in each]
+    refused = [each for each in answer.warnings if "is never" in each]
     assert (len(refused), refused[:1] == [] or refused[0].startswith(want or "-")) == (int(want is not None), True)
 
 

@@ -315,7 +315,7 @@ def test_scaling_creates_only_the_replicas_that_a_quota_admits() -> None:
     assert (
         "2 new replicas of replicaset/default/web are never created: "
         "forbidden: exceeded quota: team, requested: pods=1, used: pods=4, limited: pods=4"
-    ) in answer.assumptions
+    ) in answer.warnings
 
 
 @pytest.mark.parametrize(

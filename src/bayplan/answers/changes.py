@@ -311,7 +311,7 @@ def _scale(change: Change, here: ChangedCluster) -> None:
             try:
                 admission.charge(copy)
             except InputError as refused:
-                here.effect.notes[
+                here.effect.warnings[
                     f"{format_count(count - number, 'new replica')} of {template.label} {is_or_are(count - number)} "
                     f"never created: {refused.got}"
                 ] = None
@@ -405,7 +405,7 @@ def _apply_pod(pod: Pod, file: str, admission: PodAdmission, here: ChangedCluste
         pod = replace(pod, spec=admission.admit(pod))
         admission.charge(pod)
     except PodForbidden as refused:
-        here.effect.notes[f"{pod.key} is never {'created' if old is None else 'replaced'}: {refused.got}"] = None
+        here.effect.warnings[f"{pod.key} is never {'created' if old is None else 'replaced'}: {refused.got}"] = None
         return
     if old is None:
         here.create(pod, file)
