@@ -30,6 +30,21 @@ def server(tmp_path: Path) -> Iterator[Running]:
         yield found
 
 
+def test_escape_closes_a_menu_and_stays_on_the_page(server: Running, visit: Callable[..., Visitor]) -> None:
+    visitor = visit(server.url)
+    visitor.go("/ui/nodes")
+    visitor.go("/ui/pods/default/waits")
+    button = visitor.test("copy-menu").locator("summary")
+    button.focus()
+    visitor.page.keyboard.press("Enter")
+    entry = visitor.page.get_by_role("button", name="Link to this view")
+    expect(entry).to_be_visible()
+    visitor.page.keyboard.press("Escape")
+    expect(entry).to_be_hidden()
+    expect(button).to_be_focused()
+    assert visitor.place == "/ui/pods/default/waits"
+
+
 CLIPPED = """() => [...document.querySelectorAll(".grid-head .cell")]
     .filter((cell) => cell.scrollWidth > cell.clientWidth).map((cell) => cell.textContent)"""
 

@@ -53,6 +53,15 @@ export function isTyping(target) {
   );
 }
 
+/** Close the open menu, and focus its button again. Return whether there is one. */
+function closeMenu() {
+  const menu = document.querySelector("details.menu[open]");
+  if (!(menu instanceof HTMLDetailsElement)) return false;
+  menu.open = false;
+  menu.querySelector("summary")?.focus();
+  return true;
+}
+
 export function start() {
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented) return;
@@ -67,6 +76,10 @@ export function start() {
       return;
     }
     if (document.querySelector("dialog[open]")) return;
+    if (event.key === "Escape" && closeMenu()) {
+      event.preventDefault();
+      return;
+    }
     const page = Date.now() - prefix < 1500 ? PAGES.find(([, , { key }]) => key === event.key) : undefined;
     if (page) {
       prefix = 0;
