@@ -239,6 +239,24 @@ def test_causes_on_the_overview_link_to_a_pod(server: Running, visit: Visit) -> 
     assert visitor.place == f"/ui/pods/default/{WAITS}"
 
 
+def test_a_table_keeps_its_place_when_the_user_returns(tmp_path: Path, visit: Visit) -> None:
+    nodes = [node(cloud_name(number), ZONES[number % 3]) for number in range(6)]
+    with running(tmp_path, [*nodes, *(pod(f"p-{number:02}", cpu="100m") for number in range(60))]) as server:
+        visitor = visit(server.url)
+        visitor.go("/ui/pods?sort=name")
+        table, cursor = visitor.test("pod-table"), visitor.page.locator(".grid-row.cursor")
+        table.evaluate("(table) => { table.scrollTop = 600; }")
+        visitor.page.keyboard.press("j")
+        expect(cursor).to_contain_text("p-20")
+        visitor.page.keyboard.press("Enter")
+        expect(visitor.page.locator("h1")).to_contain_text("default/p-20")
+        visitor.page.keyboard.press("Escape")
+        expect(cursor).to_contain_text("p-20")
+        assert table.evaluate("(table) => table.scrollTop") == 600
+        visitor.page.keyboard.press("j")
+        expect(cursor).to_contain_text("p-21")
+
+
 def test_node_lanes_are_shown_on_the_time_axis_only(server: Running, visit: Visit) -> None:
     visitor = visit(server.url)
     visitor.go("/ui/timeline")

@@ -30,6 +30,9 @@ const PADDING = 21;
 /** Browsers draw nothing beyond about 16 million pixels. */
 const TALLEST = 15_000_000;
 
+/** The scroll position and cursor of each table, by address, restored when the user returns to it. @type {Map<string, { top: number, cursor: number }>} */
+const places = new Map();
+
 /** The columns that a phone shows. @template Row @param {Column<Row>[]} columns @returns {Column<Row>[]} */
 function onPhone(columns) {
   return columns.filter((column) => !column.minor).map((column) => ({ ...column, width: column.narrow ?? column.width }));
@@ -79,6 +82,8 @@ export class Grid {
     this.shown = new WeakMap();
     this.generation = 0;
     this.changes = 0;
+    /** The scroll position to restore when the number of rows is known. */
+    this.top = 0;
     this.rowHeight = rowHeight() + (this.hasTextBelow ? Number.parseFloat(token("below-row")) : 0);
     this.head = h("div", { class: "grid-row grid-head", role: "row", "aria-rowindex": 1 });
     this.body = h("div", { class: "grid-body", role: "rowgroup" });
@@ -117,6 +122,11 @@ export class Grid {
     const resized = new ResizeObserver(() => this.resized());
     resized.observe(this.view);
     how.signal.addEventListener("abort", () => resized.disconnect());
+    const before = places.get(this.address);
+    if (before) {
+      this.top = before.top;
+      this.cursor = before.cursor;
+    }
     this.drawHead();
     this.bindKeys();
     this.want(0);
@@ -138,6 +148,10 @@ export class Grid {
     this.resized();
   }
 
+  get address() {
+    return `${location.pathname}${location.search} ${this.how.label}`;
+  }
+
   /** Measure the columns. Nothing else does: painting rows uses the widths found here. */
   resized() {
     const letters = [...this.head.children].map((cell) => lettersIn(cell.clientWidth - PADDING));
@@ -151,7 +165,9 @@ export class Grid {
   bindKeys() {
     const move = (/** @type {number} */ step) => () => {
       if (this.total <= 0) return false;
-      this.cursor = Math.max(0, Math.min(this.total - 1, this.cursor + step));
+      // Without a cursor, begin at the first visible row.
+      const from = this.cursor < 0 ? Math.ceil(this.view.scrollTop / this.step()) - 1 : this.cursor;
+      this.cursor = Math.max(0, Math.min(this.total - 1, from + step));
       this.reveal(this.cursor);
       this.schedule();
       return true;
@@ -251,6 +267,7 @@ export class Grid {
     this.asking.clear();
     this.stale = true;
     this.cursor = -1;
+    this.top = 0;
     this.drawHead();
     this.view.scrollTop = 0;
     this.want(0);
@@ -350,6 +367,8 @@ export class Grid {
       this.element.style.setProperty("--rows", String(Math.max(4, total)));
       const height = `${Math.min(total * this.rowHeight, TALLEST)}px`;
       if (this.body.style.height !== height) this.body.style.height = height;
+      if (this.top) this.view.scrollTop = this.top;
+      this.top = 0;
     }
     this.how.onTotal?.(answer.total, answer.total_is_exact ?? true);
     const none = answer.total === 0;
@@ -377,6 +396,7 @@ export class Grid {
     if (this.how.signal.aborted) return;
     const [first, last] = this.range();
     const step = this.step();
+    if (this.total >= 0) places.set(this.address, { top: this.view.scrollTop, cursor: this.cursor });
     const wanted = last - first;
     while (this.pool.length < wanted) {
       const row = h(
