@@ -4,7 +4,7 @@
 import { h } from "./dom.js";
 import { onReload, subscribe } from "./stream.js";
 
-/** The part that has a note. Its previous note is dropped. @type {WeakMap<object, AbortController>} */
+/** The note of each part, and the newest version of the pods that it has seen. @type {WeakMap<object, { own: AbortController, pods: string | null }>} */
 const shown = new WeakMap();
 
 /**
@@ -12,9 +12,11 @@ const shown = new WeakMap();
  * @param {object} part that shows the answer @param {() => void} again asks again @param {AbortSignal} signal
  */
 export function outdatedNote(part, again, signal) {
+  // Pods that change between the new answer and the first frame after it must not be missed.
+  const note = { own: new AbortController(), pods: shown.get(part)?.pods ?? null };
+  const { own } = note;
   dropNote(part);
-  const own = new AbortController();
-  shown.set(part, own);
+  shown.set(part, note);
   signal.addEventListener("abort", () => own.abort());
   const element = h(
     "div",
@@ -23,23 +25,29 @@ export function outdatedNote(part, again, signal) {
     h("button", { type: "button", class: "button", onclick: again }, "Run again"),
   );
   // The first frame of a topic has the state at the answer. A tab that was hidden gets a first frame again.
-  const compare = () => {
-    /** @type {string | null} */
-    let first = null;
-    return (/** @type {string} */ state) => {
-      first ??= state;
-      if (state !== first) element.hidden = false;
-    };
+  const compare = (/** @type {string | null} */ first) => (/** @type {string} */ state) => {
+    first ??= state;
+    if (state !== first) element.hidden = false;
   };
-  const [pods, nodes] = [compare(), compare()];
-  subscribe("pods", (data) => pods(String(data.version)), own.signal);
+  const [pods, nodes] = [compare(note.pods), compare(null)];
+  subscribe(
+    "pods",
+    ({ version }) => {
+      note.pods = String(version);
+      pods(note.pods);
+    },
+    own.signal,
+  );
   subscribe("nodes:cpu", ({ complete, names, cells, flags }) => nodes(complete ? JSON.stringify([names, cells, flags]) : "changed"), own.signal);
-  onReload(again, own.signal);
+  onReload(() => {
+    dropNote(part);
+    again();
+  }, own.signal);
   return element;
 }
 
 /** Drop the note of a part that shows no answer any more. @param {object} part */
 export function dropNote(part) {
-  shown.get(part)?.abort();
+  shown.get(part)?.own.abort();
   shown.delete(part);
 }

@@ -117,8 +117,9 @@ class WhatIfView {
 
   /** Show a note when the cluster changes; a kept answer stays as it is. */
   drawOutdated() {
-    dropNote(this);
-    this.outdated.replaceChildren(...(this.report && !this.report.id ? [outdatedNote(this, () => this.again(), this.signal)] : []));
+    const isCurrent = this.report && !this.report.id;
+    if (!isCurrent) dropNote(this);
+    this.outdated.replaceChildren(...(isCurrent ? [outdatedNote(this, () => this.again(), this.signal)] : []));
   }
 
   again() {
