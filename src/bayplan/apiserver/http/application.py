@@ -9,10 +9,11 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Protocol, cast
 from urllib.parse import unquote
 
-from bayplan.apiserver.http.access import Access
+from bayplan.apiserver.http.access import WEBSOCKET, Access
 from bayplan.apiserver.http.limits import RateLimit
 from bayplan.apiserver.http.protocol import ABORT
 from bayplan.apiserver.http.request_head import RequestHead
+from bayplan.apiserver.http.watch_output import WatchBody, WatchMessages, WatchOutput, refusal_of_handshake
 from bayplan.apiserver.model.errors import ApiError
 from bayplan.apiserver.model.users import user_of
 from bayplan.apiserver.rest.api import Api
@@ -92,15 +93,22 @@ class Application:
         if scope["type"] == "http":
             await self._http(scope, receive, send)
         else:
-            await self._reject_upgrade(scope, send)
+            await self._upgrade(scope, receive, send)
 
-    async def _reject_upgrade(self, scope: Scope, send: Send) -> None:
-        """Respond to a WebSocket request (exec, attach, port-forward) with the error of the equivalent GET request."""
+    async def _upgrade(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send a watch as WebSocket messages, or respond to another WebSocket request with the error of its GET request."""
         if "websocket.http.response" not in scope.get("extensions", {}):
             await send({"type": "websocket.close", "code": 1008})
             return
-        answer = await self._answer(RequestHead.of({**scope, "method": "GET"}), b"")
-        status, body = (answer.status, answer.body) if isinstance(answer, Response) else (400, b"")
+        head = RequestHead.of({**scope, "method": "GET"})
+        answer = await self._answer(head, b"")
+        if isinstance(answer, Stream):
+            status, body = refusal_of_handshake(head.headers.get("origin", ""), scope["subprotocols"]), b""
+            if not status:
+                await self._stream(answer, WatchMessages(send, scope["subprotocols"]), scope, receive)
+                return
+        else:
+            status, body = answer.status, answer.body
         # Never send a success status: the client would treat the connection as upgraded.
         fields = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         start = {"type": "websocket.http.response.start", "status": max(status, 400), "headers": fields}
@@ -123,7 +131,7 @@ class Application:
         except _ClientGone:
             return
         if isinstance(answer, Stream):
-            await self._stream(answer, scope, receive, send)
+            await self._stream(answer, WatchBody(send), scope, receive)
         else:
             await self._respond(answer, scope["method"], head.headers, send)
 
@@ -194,7 +202,8 @@ class Application:
         """
         scope = head.scope
         # The API rejects content types that forms send along with all other unsupported types.
-        self._access.check(head.headers, method=scope["method"], path=scope["path"], forms=True)
+        method = WEBSOCKET if scope["type"] == "websocket" else scope["method"]
+        self._access.check(head.headers, method=method, path=scope["path"], forms=True)
         raw_path = scope.get("raw_path")
         path = unquote(raw_path.decode("latin-1").partition("?")[0]) if raw_path else scope["path"]
         query = parse_query(scope["query_string"].decode("latin-1"))
@@ -226,9 +235,9 @@ class Application:
             at += _PIECE
         await send({"type": "http.response.body", "body": body[at:] if at else body})
 
-    async def _stream(self, answer: Stream, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _stream(self, answer: Stream, output: WatchOutput, scope: Scope, receive: Receive) -> None:
         """Send a watch until the watch ends, its client disconnects, or the server stops."""
-        sending = asyncio.ensure_future(self._send_frames(answer, send))
+        sending = asyncio.ensure_future(_send_frames(answer, output))
         gone = asyncio.ensure_future(_disconnected(receive))
         ending: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._ending.add(ending)
@@ -251,22 +260,7 @@ class Application:
             await asyncio.gather(sending, gone, return_exceptions=True)
         if ending.done():
             # The server is stopping: end the stream as if its timeout had passed.
-            await send({"type": "http.response.body", "body": b""})
-
-    async def _send_frames(self, answer: Stream, send: Send) -> None:
-        fields = [(b"content-type", answer.content_type.encode())]
-        fields += [(name.encode(), value.encode("latin-1", "replace")) for name, value in answer.headers]
-        await send({"type": "http.response.start", "status": 200, "headers": fields})
-        await send({"type": "http.response.body", "body": b"", "more_body": True})
-        frames = answer.frames
-        try:
-            async for piece in frames:
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-            await send({"type": "http.response.body", "body": b""})
-        finally:
-            close = getattr(frames, "aclose", None)
-            if close is not None:
-                await close()
+            await output.end()
 
     def end_streams(self) -> None:
         """End all watches, and those that begin later, so that the server can stop without waiting for them."""
@@ -302,10 +296,23 @@ def _nothing() -> None:
     """Do nothing. Used with ASGI servers that cannot close a connection immediately."""
 
 
+async def _send_frames(answer: Stream, output: WatchOutput) -> None:
+    frames = answer.frames
+    try:
+        await output.begin(answer)
+        async for piece in frames:
+            await output.send(piece)
+        await output.end()
+    finally:
+        close = getattr(frames, "aclose", None)
+        if close is not None:
+            await close()
+
+
 async def _disconnected(receive: Receive) -> None:
     while True:
         message = await receive()
-        if message["type"] == "http.disconnect":
+        if message["type"] in ("http.disconnect", "websocket.disconnect"):
             return
 
 

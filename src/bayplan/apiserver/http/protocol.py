@@ -17,6 +17,7 @@ import httptools
 from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.http11 import Request
 
 from bayplan.apiserver.http.direct import METHODS, DirectApplication, DirectCycle, is_direct
 from bayplan.apiserver.http.limits import ConnectionTable
@@ -107,6 +108,12 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
     """
 
     on_lost: Callable[[], None] | None = None
+
+    def handle_connect(self, event: Request) -> None:
+        """Start the application, which can abort the connection."""
+        super().handle_connect(event)
+        if not self.close_sent:
+            cast("dict[str, object]", self.scope)[ABORT] = self.transport.abort
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Close the connection, and call `on_lost`."""
