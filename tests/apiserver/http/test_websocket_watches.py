@@ -92,6 +92,15 @@ def test_refused_watches(query: str, origin: str | None, subprotocols: tuple[str
         assert refused.value.response.status_code == want
 
 
+def test_an_error_has_the_media_type_that_the_client_accepts() -> None:
+    with serving() as server:
+        with pytest.raises(InvalidStatus) as refused:
+            opened(server, "", accept="application/yaml")
+        assert refused.value.response.status_code == 406
+        assert refused.value.response.headers["Content-Type"] == "application/yaml"
+        assert b"\nkind: Status\n" in refused.value.response.body
+
+
 def test_watches_end_with_their_client_and_with_the_server(caplog: pytest.LogCaptureFixture) -> None:
     with contextlib.ExitStack() as stack:
         with serving() as server:

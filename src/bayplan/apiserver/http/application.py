@@ -103,17 +103,16 @@ class Application:
         head = RequestHead.of({**scope, "method": "GET"})
         answer = await self._answer(head, b"")
         if isinstance(answer, Stream):
-            status, body = refusal_of_handshake(head.headers.get("origin", ""), scope["subprotocols"]), b""
+            status = refusal_of_handshake(head.headers.get("origin", ""), scope["subprotocols"])
             if not status:
                 await self._stream(answer, WatchMessages(send, scope["subprotocols"]), scope, receive)
                 return
-        else:
-            status, body = answer.status, answer.body
+            answer = Response(status, b"", "text/plain; charset=utf-8")
+        fields = [(b"content-type", answer.content_type.encode()), (b"content-length", b"%d" % len(answer.body))]
         # Never send a success status: the client would treat the connection as upgraded.
-        fields = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-        start = {"type": "websocket.http.response.start", "status": max(status, 400), "headers": fields}
+        start = {"type": "websocket.http.response.start", "status": max(answer.status, 400), "headers": fields}
         await send(start)
-        await send({"type": "websocket.http.response.body", "body": body})
+        await send({"type": "websocket.http.response.body", "body": answer.body})
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         while True:
