@@ -19,7 +19,8 @@ from pathlib import Path
 import msgspec
 
 from bayplan.sweeps.executors import Executor, ProcessExecutor, RayExecutor
-from bayplan.sweeps.plan import SweepPlan, trial_count
+from bayplan.sweeps.plan import SweepPlan
+from bayplan.sweeps.searches import make_search
 from bayplan.sweeps.space import Choice
 from bayplan.sweeps.store import SweepFolder
 from bayplan.sweeps.sweep import Progress, run_sweep
@@ -60,7 +61,7 @@ def measure(
     start, before = time.perf_counter(), processor_seconds()
     run_sweep(plan, folder, executor, progress)
     seconds, used = time.perf_counter() - start, processor_seconds() - before
-    trials = trial_count(plan)
+    trials = make_search(plan).number * len(plan.seeds)
     # Workers of Ray are not children of this process.
     processors = f", {used:.0f} s of processors" if name == "processes" else ""
     print(

@@ -21,3 +21,14 @@ from bayplan.sweeps.space import Choice, Range, random_sets
 def test_random_sets_differ(space: dict[str, Choice | Range], number: int, want: int) -> None:
     found = random_sets(space, number, Random(1).random)
     assert len({repr(each) for each in found}) == len(found) == want
+
+
+def test_all_sets_of_a_small_space_are_found_with_a_draw_for_each() -> None:
+    draws: list[float] = []
+
+    def random() -> float:
+        draws.append(0.0)
+        return 0.0
+
+    space: dict[str, Choice | Range] = {"a": Choice((1, 2, 2)), "b": Range(1, 1000, whole=True, log=True)}
+    assert len(random_sets(space, 1_000_000, random)) == len(draws) == 2000

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from bayplan.base.errors import InputError
@@ -13,6 +15,7 @@ from bayplan.sweeps.plan import SweepPlan, read_plan
 from bayplan.sweeps.store import INPUT, JOURNAL, PLAN, SweepFolder
 from bayplan.sweeps.sweep import run_sweep
 from bayplan.sweeps.trials import Outcome, Trial
+from tests.sweeps.sweeps import rows
 
 PARTIAL = b'{"trial": {"number": 1, "can'
 
@@ -100,6 +103,27 @@ def test_a_finished_sweep_has_the_same_ranking_whatever_the_order_of_its_journal
     journal = folder / "out" / JOURNAL
     journal.write_bytes(b"".join(reversed(journal.read_bytes().splitlines(keepends=True))))
     assert run_sweep(plan, folder / "out", lambda: LocalExecutor(plan)) == first
+
+
+def test_outcomes_of_other_parameters_run_again(plan: SweepPlan, folder: Path) -> None:
+    want = run_sweep(plan, folder / "whole", lambda: LocalExecutor(plan))
+    run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))
+    journal = folder / "out" / JOURNAL
+    lines = journal.read_bytes().splitlines(keepends=True)
+    # As after a sweep of a version whose random search chose other sets, and more of them.
+    lines[1] = msgspec.json.encode(outcome(1)) + b"\n"
+    lines.append(msgspec.json.encode(outcome(8)) + b"\n")
+    journal.write_bytes(b"".join(lines))
+    ran: list[int] = []
+
+    class Recorded(LocalExecutor):
+        def run(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
+            ran.extend(trial.number for trial in trials)
+            return super().run(trials)
+
+    assert run_sweep(plan, folder / "out", lambda: Recorded(plan)) == want
+    assert ran == [1]
+    assert rows(folder / "out") == rows(folder / "whole")
 
 
 def test_a_number_of_trials_is_refused_for_a_grid(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,9 +13,8 @@ from bayplan.answers.node_amounts import check_node_amount
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.durations import read_duration
 from bayplan.base.near_names import near_name
-from bayplan.base.random_streams import RandomStreams
 from bayplan.sweeps.objectives import OBJECTIVES
-from bayplan.sweeps.space import NODES, SHAPE, Choice, Parameters, Space, check_space, grid, random_sets, read_space
+from bayplan.sweeps.space import NODES, SHAPE, Choice, Space, check_space, read_space
 
 SEARCHES = ("grid", "random", "optuna")
 DEFAULT_TRIALS = 100
@@ -69,19 +68,6 @@ class SweepPlan:
     workload: str = ""
     autoscaler: str = ""
     descheduler: str = ""
-
-
-def trial_count(plan: SweepPlan) -> int:
-    """Return the number of trials of a sweep."""
-    if plan.search == "random":
-        return len(random_candidates(plan)) * len(plan.seeds)
-    sets = sum(1 for _ in grid(plan.space)) if plan.search == "grid" else plan.trials
-    return sets * len(plan.seeds)
-
-
-def random_candidates(plan: SweepPlan) -> list[Parameters]:
-    """Return the parameter sets of a random search."""
-    return random_sets(plan.space, plan.trials, RandomStreams(plan.seeds[0]).stream("sweep").random)
 
 
 def read_plan(path: Path, **given: object) -> SweepPlan:

@@ -10,17 +10,23 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from bayplan.base.extras import named_extras
-from bayplan.base.random_streams import stream_seed
+from bayplan.base.random_streams import RandomStreams, stream_seed
 from bayplan.sweeps.objectives import OBJECTIVES
-from bayplan.sweeps.plan import SweepPlan, random_candidates
-from bayplan.sweeps.space import Choice, Parameters, grid
+from bayplan.sweeps.plan import SweepPlan
+from bayplan.sweeps.space import Choice, Parameters, grid, random_sets
 
 OPTUNA_BATCH = 8
 """Number of candidates that Optuna suggests before it gets their scores."""
 
 
 class Search(Protocol):
-    """A source of candidates."""
+    """A source of candidates.
+
+    Attributes:
+        number: the number of candidates.
+    """
+
+    number: int
 
     def batches(self) -> Iterator[list[Parameters]]:
         """Yield batches of parameter sets."""
@@ -35,6 +41,7 @@ class FixedSearch:
     """Candidates that do not depend on scores: those of a grid, or random ones."""
 
     def __init__(self, candidates: list[Parameters]) -> None:
+        self.number = len(candidates)
         self._candidates = candidates
 
     def batches(self) -> Iterator[list[Parameters]]:
@@ -60,6 +67,7 @@ class OptunaSearch:
             import optuna
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
+        self.number = plan.trials
         self._plan = plan
         seed = stream_seed(plan.seeds[0], "optuna") % 2**32
         directions = optuna.study.StudyDirection
@@ -70,7 +78,7 @@ class OptunaSearch:
 
     def batches(self) -> Iterator[list[Parameters]]:
         """Yield batches until the number of candidates in the plan is reached."""
-        left = self._plan.trials
+        left = self.number
         while left > 0:
             self._asked = [self._study.ask() for _ in range(min(OPTUNA_BATCH, left))]
             left -= len(self._asked)
@@ -107,4 +115,5 @@ def make_search(plan: SweepPlan) -> Search:
         return OptunaSearch(plan)
     if plan.search == "grid":
         return FixedSearch(list(grid(plan.space)))
-    return FixedSearch(random_candidates(plan))
+    random = RandomStreams(plan.seeds[0]).stream("sweep").random
+    return FixedSearch(random_sets(plan.space, plan.trials, random))

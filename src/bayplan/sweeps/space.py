@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -25,6 +25,15 @@ class Choice:
     """A parameter that takes one of several values."""
 
     values: tuple[Value, ...]
+
+    @property
+    def size(self) -> int:
+        """The number of different values."""
+        return len(self.all_values())
+
+    def all_values(self) -> Sequence[Value]:
+        """Return the different values."""
+        return list({repr(each): each for each in self.values}.values())
 
     def draw(self, random: Callable[[], float]) -> Value:
         """Return a random value."""
@@ -47,6 +56,15 @@ class Range:
     whole: bool
     log: bool = False
 
+    @property
+    def size(self) -> int | None:
+        """The number of integers in the interval; None if not only integers are drawn."""
+        return int(self.highest) - int(self.lowest) + 1 if self.whole else None
+
+    def all_values(self) -> Sequence[Value]:
+        """Return the integers in the interval."""
+        return range(int(self.lowest), int(self.highest) + 1)
+
     def draw(self, random: Callable[[], float]) -> Value:
         """Return a random number of the interval."""
         low, high = (math.log(self.lowest), math.log(self.highest)) if self.log else (self.lowest, self.highest)
@@ -58,7 +76,7 @@ class Range:
 
 
 DRAWS_PER_SET = 100
-"""Maximum number of draws per requested parameter set. All of `n` sets are found after about `n * ln(n)` draws."""
+"""Maximum number of draws per requested parameter set. Most are needed if nearly all sets are requested, or some are unlikely."""
 
 Space: TypeAlias = Mapping[str, Choice | Range]
 
@@ -147,15 +165,22 @@ def grid(space: Space) -> Iterator[Parameters]:
         if isinstance(domain, Range):
             hint = "--search random"
             raise InputError(f"parameter {name}", got="a range", wanted="a list of values for a grid", hint=hint)
-    values = [domain.values for domain in space.values() if isinstance(domain, Choice)]
+    yield from _combinations(space, [domain.values for domain in space.values() if isinstance(domain, Choice)])
+
+
+def _combinations(space: Space, values: Iterable[Iterable[Value]]) -> Iterator[Parameters]:
     for chosen in itertools.product(*values):
         yield dict(zip(space, chosen, strict=True))
 
 
 def random_sets(space: Space, number: int, random: Callable[[], float]) -> list[Parameters]:
     """Return this number of different random parameter sets; fewer if there are no more."""
+    sizes = [domain.size for domain in space.values()]
+    finite = [size for size in sizes if size is not None]
+    if len(finite) == len(sizes) and number >= math.prod(finite):
+        every = _combinations(space, [domain.all_values() for domain in space.values()])
+        return sorted(every, key=lambda _: random())
     found: dict[str, Parameters] = {}
-    # Enough draws to find even the last of the sets.
     for _ in range(DRAWS_PER_SET * number):
         drawn = {name: domain.draw(random) for name, domain in space.items()}
         found.setdefault(repr(drawn), drawn)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -19,9 +19,9 @@ from bayplan.analysis.table_writer import TableWriter
 from bayplan.base.errors import InputError
 from bayplan.formats.files import find_files
 from bayplan.sweeps.objectives import FIGURES, OBJECTIVES
-from bayplan.sweeps.plan import SweepPlan, trial_count
+from bayplan.sweeps.plan import SweepPlan
 from bayplan.sweeps.space import Value
-from bayplan.sweeps.trials import Outcome
+from bayplan.sweeps.trials import Outcome, Trial
 
 PLAN, INPUT, JOURNAL, TRIALS, RESULTS = "sweep.json", "input.json", "journal.jsonl", "trials.parquet", "results"
 MAX_CHANGED = 5
@@ -36,7 +36,7 @@ class SweepFolder:
         plan: the plan of the sweep.
 
     Attributes:
-        done: the outcomes in the journal, by trial number.
+        done: the outcomes in the journal, by trial number, without those that were forgotten.
 
     Raises:
         InputError: the folder belongs to another sweep, its plan is damaged, or Optuna pursues another objective in its
@@ -68,7 +68,7 @@ class SweepFolder:
             raise InputError("--out", got=f"'{self.path}', whose {PLAN} is damaged", wanted=wanted) from None
         if {**old, "objective": plan.objective} != msgspec.json.decode(now):
             raise InputError("--out", got=f"'{self.path}', which contains another sweep", wanted=wanted)
-        objective, is_finished = old.get("objective"), len(self.done) == trial_count(plan)
+        objective, is_finished = old.get("objective"), len(self.done) == plan.trials * len(plan.seeds)
         if objective != plan.objective and plan.search == "optuna" and not is_finished:
             raise InputError(
                 "objective",
@@ -135,6 +135,20 @@ class SweepFolder:
                 )
         self._replace(INPUT, text)
 
+    def forget_others(self, trials: Iterable[Trial], total: int) -> None:
+        """Forget outcomes that belong to no trial of this sweep: the search of another version chose other parameters.
+
+        Args:
+            trials: trials of this sweep.
+            total: the number of all its trials.
+        """
+        wanted = {trial.number: trial for trial in trials}
+        self.done = {
+            number: outcome
+            for number, outcome in self.done.items()
+            if number < total and wanted.get(number, outcome.trial) == outcome.trial
+        }
+
     def add(self, outcome: Outcome) -> None:
         """Append the outcome of a finished trial to the journal."""
         if not self._is_repaired:
@@ -147,7 +161,8 @@ class SweepFolder:
     def write_table(self) -> Path:
         """Write the Parquet file of all finished trials; return its path."""
         # If a signal interrupted `add`, the journal decides: a trial that it lacks runs again.
-        self.done = dict(self._journal())
+        journal = dict(self._journal())
+        self.done = {number: each for number, each in self.done.items() if journal.get(number) == each}
         outcomes = [self.done[number] for number in sorted(self.done)]
         types = {
             name: _column_type([each.trial.parameters.get(name) for each in outcomes]) for name in self._plan.space

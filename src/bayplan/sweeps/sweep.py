@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,8 +14,8 @@ from bayplan.base.random_streams import RandomStreams
 from bayplan.plugins.registry import in_tree_registry
 from bayplan.sweeps.executors import Executor
 from bayplan.sweeps.objectives import OBJECTIVES
-from bayplan.sweeps.plan import SweepPlan, trial_count
-from bayplan.sweeps.searches import make_search
+from bayplan.sweeps.plan import SweepPlan
+from bayplan.sweeps.searches import Search, make_search
 from bayplan.sweeps.space import Parameters, Value
 from bayplan.sweeps.store import SweepFolder
 from bayplan.sweeps.trials import Outcome, Trial, check_plugins, trial_setup
@@ -56,31 +57,32 @@ def run_sweep(
         InputError: a parameter names an unknown plugin, the configuration is invalid with every parameter set, the folder
             belongs to another sweep or to other input, or the input cannot be read.
     """
-    _check_configuration(plan)
+    registry, _ = load_custom_plugins(plan.plugins, in_tree_registry())
+    check_plugins(registry, plan.space)
+    search = make_search(plan)
+    batches = search.batches()
+    first = next(batches)
+    _check_configuration(plan, first)
     store = SweepFolder(folder, plan)
     store.check_input()
     # Executors collect garbage after each trial; those collections must not traverse the objects that existed before
     # the sweep.
     with rare_collections():
         try:
-            candidates = _run_batches(plan, store, make_executor, progress)
+            candidates = _run_batches(plan, search, chain([first], batches), store, make_executor, progress)
         finally:
             store.write_table()
     sign = -1 if OBJECTIVES[plan.objective].maximise else 1
     return sorted(candidates, key=lambda each: (each.score is None, sign * (each.score or 0.0)))
 
 
-def _check_configuration(plan: SweepPlan) -> None:
-    """Report an error that all trials would have before the first of them.
+def _check_configuration(plan: SweepPlan, batch: Sequence[Parameters]) -> None:
+    """Report an error that all trials of the first batch would have before the first of them.
 
     Raises:
-        InputError: a parameter names an unknown or unsuitable plugin, or the scheduler refuses all parameter sets of the
-            first batch.
+        InputError: the scheduler refuses all parameter sets of the batch.
     """
-    registry, _ = load_custom_plugins(plan.plugins, in_tree_registry())
-    check_plugins(registry, plan.space)
     first: InputError | None = None
-    batch = next(iter(make_search(plan).batches()), [])
     # In random order: in a grid, all sets with an invalid value of the first parameter come first.
     for parameters in RandomStreams(plan.seeds[0]).stream("sweep.check").sample(batch, len(batch)):
         try:
@@ -94,18 +96,23 @@ def _check_configuration(plan: SweepPlan) -> None:
 
 
 def _run_batches(
-    plan: SweepPlan, store: SweepFolder, make_executor: Callable[[], Executor], progress: Progress | None
+    plan: SweepPlan,
+    search: Search,
+    batches: Iterable[list[Parameters]],
+    store: SweepFolder,
+    make_executor: Callable[[], Executor],
+    progress: Progress | None,
 ) -> list[Candidate]:
     """Return the candidates in the order in which the search yields them."""
-    total = trial_count(plan)
-    if len(store.done) == total:
+    total = search.number * len(plan.seeds)
+    if plan.search == "optuna" and len(store.done) == total:
         return _ranked_again(plan, store)
-    search = make_search(plan)
     candidates: list[Candidate] = []
     executor: Executor | None = None
     try:
-        for batch in search.batches():
+        for batch in batches:
             trials = _trials(plan, batch, len(candidates))
+            store.forget_others(trials, total)
             left = [trial for trial in trials if trial.number not in store.done]
             if left and executor is None:
                 executor = make_executor()
@@ -125,7 +132,7 @@ def _run_batches(
 
 
 def distinct(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Return the first candidate of each parameter set: random search and Optuna may try a set more than once."""
+    """Return the first candidate of each parameter set: Optuna may try a set more than once."""
     found: dict[frozenset[tuple[str, Value]], Candidate] = {}
     for candidate in candidates:
         found.setdefault(frozenset(candidate.parameters.items()), candidate)
@@ -142,7 +149,7 @@ def _trials(plan: SweepPlan, batch: Sequence[Parameters], first: int) -> list[Tr
 
 
 def _ranked_again(plan: SweepPlan, store: SweepFolder) -> list[Candidate]:
-    """Return the candidates of a finished sweep.
+    """Return the candidates of a finished sweep with Optuna.
 
     The objective may be another than that of the sweep, for which Optuna would now suggest other sets.
     """
