@@ -11,7 +11,6 @@ from bayplan.app.custom_plugins import CustomPlugin, load_custom_plugins
 from bayplan.app.mode import Mode
 from bayplan.app.scheduler_setup import SchedulerOptions, SchedulerSetup
 from bayplan.base.errors import InputError
-from bayplan.classic.algorithms import DEFAULT_PROVIDER
 from bayplan.classic.assemble import assemble_classic_scheduler
 from bayplan.classic.configuration import ClassicConfiguration
 from bayplan.classic.extender import ClassicExtender
@@ -68,11 +67,11 @@ class ClassicSetup(SchedulerSetup, frozen=True, kw_only=True):
 
     Attributes:
         gates: the feature gates of 1.16.
-        given: the configuration that the library received as an object; None if `options` contain it.
+        given: the configuration that the library received as an object. What `options` contain replaces its fields.
     """
 
     gates: ClassicGates
-    given: ClassicConfiguration | None = None
+    given: ClassicConfiguration
 
     @property
     def assemble(self) -> Assemble:
@@ -97,11 +96,7 @@ class ClassicSetup(SchedulerSetup, frozen=True, kw_only=True):
         Raises:
             InputError: see `read_classic_setup`.
         """
-        if self.given is None or options.config is not None:
-            return _read(options, self.registry, self.custom_plugins, self.runner)
-        changes = parse_feature_gates(options.feature_gates, where="--feature-gates")
-        classic = replace(self.given, gates=self.given.gates.changed(changes, where="--feature-gates"))
-        return library_setup(classic, self.registry).enabling(self.custom_plugins, self.registry)
+        return _read(options, self.registry, self.custom_plugins, self.runner, self.given)
 
 
 def read_classic_setup(options: SchedulerOptions, runner: PluginRunner | None = None) -> SchedulerSetup:
@@ -113,26 +108,41 @@ def read_classic_setup(options: SchedulerOptions, runner: PluginRunner | None = 
     registry, custom_plugins = NO_PLUGINS, list[CustomPlugin]()
     if options.plugins or runner is not None:
         registry, custom_plugins = load_custom_plugins(options.plugins, NO_PLUGINS)
-    return _read(options, registry, custom_plugins, runner)
+    return _read(options, registry, custom_plugins, runner, ClassicConfiguration())
 
 
 def _read(
-    options: SchedulerOptions, registry: Registry, custom_plugins: Sequence[CustomPlugin], runner: PluginRunner | None
-) -> SchedulerSetup:
-    gates = ClassicGates.from_text(options.feature_gates, where="--feature-gates")
+    options: SchedulerOptions,
+    registry: Registry,
+    custom_plugins: Sequence[CustomPlugin],
+    runner: PluginRunner | None,
+    given: ClassicConfiguration,
+) -> ClassicSetup:
+    where = "--feature-gates"
+    gates = given.gates.changed(parse_feature_gates(options.feature_gates, where=where), where=where)
     provider, policy = options.algorithm_provider, options.config
     if policy is not None and provider:
         raise InputError(
             "--algorithm-provider", got=f"both: '{provider}' and {policy}", wanted="an algorithm provider or a Policy"
         )
-    given = policy is not None or bool(options.text.strip())
-    options = options.with_text_of_file()
-    classic = ClassicConfiguration(
-        provider=provider or DEFAULT_PROVIDER,
-        policy=load_policy(options.text.encode(), where=options.where) if given else None,
+    has_policy = options.has_configuration()
+    options, content = options.with_text_of_file()
+    classic = replace(given, gates=gates)
+    if has_policy:
+        classic = replace(classic, policy=load_policy(content, where=options.where))
+    elif provider:
+        classic = replace(classic, provider=provider, policy=None)
+    configuration = classic_scheduler_configuration(classic, check_tls=check_extender_tls, text=options.text)
+    setup = ClassicSetup(
+        options=options,
+        configuration=configuration,
+        registry=registry,
+        feature_gates=FeatureGates(),
+        connections=connect_extenders(configuration),
+        runner=runner,
         gates=gates,
+        given=given,
     )
-    setup = replace(_setup(classic, registry, options.text), options=options, runner=runner)
     return setup.enabling(custom_plugins, registry)
 
 
@@ -142,19 +152,7 @@ def library_setup(classic: ClassicConfiguration, registry: Registry) -> ClassicS
     Raises:
         ConfigurationError: the configuration is invalid.
     """
-    return replace(_setup(classic, registry), given=classic)
-
-
-def _setup(classic: ClassicConfiguration, registry: Registry, text: str = "") -> ClassicSetup:
-    configuration = classic_scheduler_configuration(classic, check_tls=check_extender_tls, text=text)
-    return ClassicSetup(
-        options=SchedulerOptions(mode=Mode.CLASSIC),
-        configuration=configuration,
-        registry=registry,
-        feature_gates=FeatureGates(),
-        connections=connect_extenders(configuration),
-        gates=classic.gates,
-    )
+    return _read(SchedulerOptions(mode=Mode.CLASSIC), registry, (), None, classic)
 
 
 def check_classic(classic: object) -> None:

@@ -53,7 +53,8 @@ def is_configuration_change(text: str) -> bool:
 def changed_setup(setup: SchedulerSetup, changes: Sequence[str]) -> SchedulerSetup:
     """Return the setup with all changes applied.
 
-    Configuration and gates are applied first, then plugins, then weights and disabled plugins.
+    Plugins are loaded first, so that the configuration can name them; then configuration and gates are applied, then weights
+    and disabled plugins.
 
     Args:
         setup: the setup of the source.
@@ -66,12 +67,12 @@ def changed_setup(setup: SchedulerSetup, changes: Sequence[str]) -> SchedulerSet
     config = next((Path(rest) for kind, rest in split if kind == "config"), None)
     plugins = [rest for kind, rest in split if kind == "plugin"]
     gates = [rest for kind, rest in split if kind == "feature-gates"]
+    if plugins:
+        setup = setup.with_plugin_options(plugins)
     if config is not None or gates:
         options = setup.options if config is None else setup.options.with_config(config)
         all_gates = ",".join(each for each in (options.feature_gates, *gates) if each)
         setup = setup.read_again(replace(options, feature_gates=all_gates))
-    if plugins:
-        setup = setup.with_plugin_options(plugins)
     for change in filter(is_profile_change, changes):
         setup = replace(setup, configuration=changed_configuration(setup.configuration, change))
     return setup

@@ -11,12 +11,11 @@ from msgspec.structs import replace
 
 from bayplan.app.custom_plugins import CustomPlugin, load_custom_plugins
 from bayplan.app.mode import Mode, reject_provider
-from bayplan.base.errors import ConfigurationError
 from bayplan.engine.assemble import Assemble, assemble_scheduler
 from bayplan.engine.scheduler import Scheduler
 from bayplan.extender.connections import ExtenderConnections
 from bayplan.extender.tls_check import check_extender_tls
-from bayplan.formats.bounded_reading import read_configuration_bytes
+from bayplan.formats.bounded_reading import decode_configuration, read_configuration_bytes
 from bayplan.framework.configuration.loading import (
     Examination,
     SchedulerConfiguration,
@@ -63,16 +62,21 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
         """Return the options with the configuration in a file, or the default one."""
         return replace(self, config=config, text="", where="", algorithm_provider="")
 
-    def with_text_of_file(self) -> SchedulerOptions:
-        """Return the options with the text of the configuration file in place of its path.
+    def has_configuration(self) -> bool:
+        """Return whether a configuration is given; an empty text means the default one."""
+        return self.config is not None or bool(self.text.strip())
+
+    def with_text_of_file(self) -> tuple[SchedulerOptions, bytes]:
+        """Return the options with the text of the configuration file in place of its path, and the content of the file.
 
         Raises:
             ConfigurationError: the file cannot be read.
         """
         if self.config is None:
-            return self
+            return self, self.text.encode("utf-8", "replace")
         wanted = "a Policy file" if self.mode is Mode.CLASSIC else "a configuration file"
-        return replace(self, config=None, text=read_text(self.config, wanted), where=str(self.config))
+        content = read_configuration_bytes(self.config, wanted=wanted)
+        return replace(self, config=None, text=decode_configuration(content), where=str(self.config)), content
 
 
 DEFAULT_OPTIONS = SchedulerOptions()
@@ -163,7 +167,10 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             InputError: see `read_setup`.
         """
-        return _read(options, self.registry, self.custom_plugins, self.runner)
+        registry = self.registry
+        if options.has_configuration():
+            registry, _ = load_custom_plugins((), registry)
+        return _read(options, registry, self.custom_plugins, self.runner)
 
     def with_text(self, text: str) -> SchedulerSetup:
         """Return the setup with another configuration, and connections to its extenders.
@@ -232,9 +239,9 @@ def read_setup(options: SchedulerOptions = DEFAULT_OPTIONS, *, runner: PluginRun
     reject_provider(options.algorithm_provider)
     # Load plugins first, because the configuration may name them.
     registry, custom_plugins = in_tree_registry(), list[CustomPlugin]()
-    if options.plugins or options.config is not None or options.text or runner is not None:
-        # Only these, and the next configuration of a server, can enable custom plugins; skip the slow search of all
-        # installed packages otherwise.
+    if options.plugins or options.has_configuration() or runner is not None:
+        # Only these can enable custom plugins, and a server lists them and checks texts that name them; skip the slow search
+        # of all installed packages otherwise.
         registry, custom_plugins = load_custom_plugins(options.plugins, registry)
     return _read(options, registry, custom_plugins, runner)
 
@@ -243,10 +250,10 @@ def _read(
     options: SchedulerOptions, registry: Registry, custom_plugins: Sequence[CustomPlugin], runner: PluginRunner | None
 ) -> SchedulerSetup:
     gates = FeatureGates.from_text(options.feature_gates, where="--feature-gates")
-    given = options.config is not None or bool(options.text.strip())
-    options = options.with_text_of_file()
+    given = options.has_configuration()
+    options, content = options.with_text_of_file()
     if given:
-        configuration = load_text(options.text, options.where, gates, registry)
+        configuration = _load(content, options.where, gates, registry)
     else:
         configuration = read_configuration(None, gates, registry)
     setup = SchedulerSetup(
@@ -268,32 +275,15 @@ def read_configuration(path: Path | None, gates: FeatureGates, registry: Registr
     """
     if path is None:
         return default_configuration(gates, extension_points_of=registry.extension_points_for_configuration)
-    return load_text(read_text(path), str(path), gates, registry)
+    return _load(read_configuration_bytes(path), str(path), gates, registry)
 
 
-def load_text(text: str, where: str, gates: FeatureGates, registry: Registry) -> SchedulerConfiguration:
-    """Return the scheduler's configuration from its text.
-
-    Raises:
-        ConfigurationError: the configuration is invalid.
-    """
+def _load(content: bytes, where: str, gates: FeatureGates, registry: Registry) -> SchedulerConfiguration:
     return load_configuration(
-        text,
+        content,
         where=where,
         feature_gates=gates,
         extension_points_of=registry.extension_points_for_configuration,
         check_tls=check_extender_tls,
         plugin_names=registry.plugins,
     )
-
-
-def read_text(path: Path, wanted: str = "a configuration file") -> str:
-    """Return the text of a configuration file. `wanted`: the expected content, for errors.
-
-    Raises:
-        ConfigurationError: the file cannot be read.
-    """
-    try:
-        return read_configuration_bytes(path, wanted=wanted).decode()
-    except UnicodeDecodeError as problem:
-        raise ConfigurationError(str(path), wanted=f"{wanted} in UTF-8", got=str(problem)) from None
