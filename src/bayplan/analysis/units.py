@@ -45,6 +45,8 @@ def format_duration(duration_ns: int) -> str:
         # Rounded to three digits, as in the comparison, so that there is no "1e+03 ms".
         if duration_ns < 999.5 * size:
             return f"{duration_ns / size:.3g} {name}"
+    if duration_ns < SECOND_NS:
+        return "1 s"
     if duration_ns < MINUTE_NS:
         return f"{duration_ns // (SECOND_NS // 10) / 10:g} s"
     units = (("d", DAY_NS), ("h", HOUR_NS), ("min", MINUTE_NS), ("s", SECOND_NS))
