@@ -10,8 +10,11 @@ from bayplan.answers.changes import parse_change
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.what_if import what_if
 from bayplan.base.errors import InputError
+from bayplan.objects.pod import PodStatus
+from bayplan.objects.policy import PodDisruptionBudgetStatus
 from bayplan.testing.object_builders import make_budget, make_priority_class
 from tests.answers.clusters import cluster_of, node, running, waiting
+from tests.answers.test_node_removal import with_empty_dir
 
 AGENT = running("agent-1", "n1", owner="agent", kind="DaemonSet", cpu="100m").obj()
 WEB = tuple(running(f"web-{number}", "n1", cpu="100m").obj() for number in range(5))
@@ -24,11 +27,13 @@ def drain_notes(cluster: QuestionCluster) -> list[str]:
 
 
 def test_a_drain_names_the_pods_that_kubectl_would_not_evict() -> None:
-    items = (node("n1"), node("n2"), AGENT, *WEB, BARE)
+    more, data = running("more", "n1", kind="", cpu="100m").obj(), with_empty_dir(running("data", "n1").obj())
+    items = (node("n1"), node("n2"), AGENT, *WEB, BARE, more, data)
     assert drain_notes(cluster_of(*items, make_budget("web", {"app": "web"}))) == [
-        "kubectl drain would not evict default/web-0, default/web-1, default/web-2 and 2 more: "
+        "kubectl drain would wait for default/web-0, default/web-1, default/web-2 and 2 more: "
         "disruption budget web allows no disruption",
-        "kubectl drain would not evict default/bare: the pod has no controller that would recreate it (--force)",
+        "kubectl drain evicts no pod of n1 without --delete-emptydir-data: default/data has emptyDir volumes",
+        "kubectl drain evicts no pod of n1 without --force: default/bare and default/more have no controller",
     ]
 
 
@@ -37,6 +42,16 @@ def test_the_text_has_the_warnings_before_the_assumptions() -> None:
     lines = difference_text(found)
     assert lines.index("Warnings") < lines.index("Assumptions")
     assert not set(found.warnings) & set(found.assumptions)
+
+
+def test_a_drain_waits_for_pods_that_have_just_been_placed_and_for_budgets_without_a_status() -> None:
+    placed = replace(WEB[0], status=PodStatus(phase="Pending"))
+    budget = replace(make_budget("web", {"app": "web"}), status=PodDisruptionBudgetStatus())
+    assert drain_notes(cluster_of(node("n1"), node("n2"), placed, budget)) == [
+        "kubectl drain would wait for default/web-0: disruption budget web has no status yet"
+    ]
+    starting = replace(placed, status=PodStatus(phase="Pending", start_time="2026-01-01T00:00:00Z"))
+    assert drain_notes(cluster_of(node("n1"), node("n2"), starting, budget)) == []
 
 
 def test_a_drain_that_kubectl_can_finish_has_no_such_note() -> None:

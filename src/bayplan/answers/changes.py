@@ -7,20 +7,18 @@ pattern (``pool-a-*``) or label (``label:disk=ssd``).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from itertools import groupby
 from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from bayplan.analysis.node_taints import parse_taint, taint_text
-from bayplan.analysis.units import format_list
 from bayplan.answers.applied_objects import apply_to, merged_metadata
 from bayplan.answers.changed_cluster import ChangedCluster
 from bayplan.answers.copies import Template, admission_of, check_has_replicas, quota_namespaces, replacement
 from bayplan.answers.daemon_pods import daemon_models
 from bayplan.answers.displaced_pods import is_recreated_elsewhere
-from bayplan.answers.drain_rules import Budgets, DrainOptions, obstacles, uncordoned
+from bayplan.answers.drain_rules import Budgets, drain_notes, uncordoned
 from bayplan.answers.node_amounts import check_node_amount
 from bayplan.answers.node_groups import ZONE
 from bayplan.answers.node_selection import matching_nodes
@@ -185,17 +183,13 @@ def _drain_nodes(change: Change, here: ChangedCluster) -> None:
     for node in nodes:
         here.trial.put(replace(node, spec=replace(node.spec, unschedulable=True)))
     pods = [pod for node in nodes for pod in here.trial.pods_on(node.metadata.name) if is_recreated_elsewhere(pod)]
-    found = obstacles(pods, Budgets(here.trial.catalog.all(PodDisruptionBudget)), DrainOptions())
+    notes = drain_notes(pods, Budgets(here.trial.catalog.all(PodDisruptionBudget)))
     for pod in pods:
         here.displace(pod)
     here.effect.notes[
         "drained nodes are emptied immediately, regardless of disruption budgets (nodes remove honours them)"
     ] = None
-    for reason, stuck in groupby(sorted(found, key=lambda each: each.reason), key=lambda each: each.reason):
-        keys = [each.pod for each in stuck]
-        here.effect.warnings[
-            f"kubectl drain would not evict {format_list(keys[:3], more=max(0, len(keys) - 3))}: {reason}"
-        ] = None
+    here.effect.warnings.update(dict.fromkeys(notes))
 
 
 def _cordon(change: Change, here: ChangedCluster) -> None:

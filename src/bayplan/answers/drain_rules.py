@@ -11,15 +11,20 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from bayplan.analysis.units import format_list
 from bayplan.answers.displaced_pods import is_recreated_elsewhere
 from bayplan.cluster.owned_pods import is_ready
 from bayplan.objects.node import Node
-from bayplan.objects.pod import Pod
-from bayplan.objects.policy import PodDisruptionBudget
+from bayplan.objects.pod import Pod, PodStatus
+from bayplan.objects.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
 from bayplan.objects.selectors import NOTHING, Selector, SelectorError, compile_label_selector
 
 CORDON_TAINT = "node.kubernetes.io/unschedulable"
 """The taint that the node controller adds to a cordoned node. NodeUnschedulable and TaintToleration both reject such a node."""
+
+
+_LISTED_FOR = {"--force": "no controller", "--delete-emptydir-data": "emptyDir volumes"}
+"""What the pods have for which ``kubectl drain`` requires an option."""
 
 
 class DrainOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,10 +42,17 @@ class DrainOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Obstacle(msgspec.Struct, frozen=True):
-    """A reason why a node can't be drained, and the key of the pod concerned."""
+    """A reason why a node can't be drained.
+
+    Attributes:
+        pod: the key of the pod concerned.
+        reason: the reason.
+        flag: the option of ``kubectl drain`` without which it evicts no pod of the node; "" if it only waits for this one.
+    """
 
     pod: str
     reason: str
+    flag: str = ""
 
 
 def uncordoned(node: Node) -> Node:
@@ -98,6 +110,8 @@ class Budgets:
                 return ""
         if status.disruptions_allowed > 0:
             return ""
+        if status == PodDisruptionBudgetStatus():
+            return f"disruption budget {budget.metadata.name} has no status yet"
         return f"disruption budget {budget.metadata.name} allows no disruption"
 
 
@@ -133,9 +147,39 @@ def obstacles(pods: Sequence[Pod], budgets: Budgets, options: DrainOptions) -> l
         if not is_recreated_elsewhere(pod):
             continue
         if pod.metadata.controller() is None and not options.force:
-            found.append(Obstacle(pod.key, "the pod has no controller that would recreate it (--force)"))
+            found.append(Obstacle(pod.key, "the pod has no controller that would recreate it (--force)", "--force"))
         elif any(volume.empty_dir is not None for volume in pod.spec.volumes) and not options.delete_emptydir_data:
-            found.append(Obstacle(pod.key, "the pod has emptyDir data (--delete-emptydir-data)"))
-        elif not options.disable_eviction and (refusal := budgets.eviction_problem(pod)):
+            flag = "--delete-emptydir-data"
+            found.append(Obstacle(pod.key, f"the pod has emptyDir data ({flag})", flag))
+        elif not options.disable_eviction and (refusal := budgets.eviction_problem(_started(pod))):
             found.append(Obstacle(pod.key, refusal))
     return found
+
+
+def _started(pod: Pod) -> Pod:
+    """Return a pod on a node as it is soon: if no kubelet has seen it yet, as in manifests and trials, it is running."""
+    if pod.status.phase != "Pending" or pod.status.start_time is not None:
+        return pod
+    return replace(pod, status=PodStatus(phase="Running"))
+
+
+def drain_notes(pods: Sequence[Pod], budgets: Budgets) -> list[str]:
+    """Return sentences about the pods of drained nodes that ``kubectl drain`` would not evict at once without options."""
+    node_of = {pod.key: pod.spec.node_name for pod in pods}
+    keys_by_reason: dict[tuple[str, str], list[str]] = {}
+    for each in obstacles(pods, budgets, DrainOptions()):
+        keys_by_reason.setdefault((each.flag, each.reason), []).append(each.pod)
+    notes = []
+    for (flag, reason), keys in sorted(keys_by_reason.items()):
+        if flag:
+            nodes, have = _some(list(dict.fromkeys(node_of[key] for key in keys))), "has" if len(keys) == 1 else "have"
+            notes.append(
+                f"kubectl drain evicts no pod of {nodes} without {flag}: {_some(keys)} {have} {_LISTED_FOR[flag]}"
+            )
+        else:
+            notes.append(f"kubectl drain would wait for {_some(keys)}: {reason}")
+    return notes
+
+
+def _some(names: Sequence[str]) -> str:
+    return format_list(names[:3], more=max(0, len(names) - 3))
