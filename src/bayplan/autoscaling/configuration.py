@@ -18,13 +18,15 @@ from bayplan.formats.documents import Document
 from bayplan.formats.inputs import load_documents
 from bayplan.formats.typed_documents import Part, duration_at, read_single, read_typed
 from bayplan.objects.meta import ObjectMeta
-from bayplan.objects.names import check_dns1123_subdomain, check_label_value
+from bayplan.objects.names import check_dns1123_subdomain
 from bayplan.objects.node import Node, NodeCondition
 from bayplan.sim.scaling import GROUP_LABEL
 
 API_VERSION = "bayplan.io/v1alpha1"
 KIND = "Autoscaler"
 HOSTNAME = "kubernetes.io/hostname"
+MAX_NAME_LENGTH = 63 - len("-999999")
+"""Maximum length of a group's name: with a number, it is the name of a node and so the value of a label."""
 _READY = NodeCondition(type="Ready", status="True", reason="KubeletReady", message="kubelet is posting ready status")
 Expander = Literal["random", "least-waste", "most-pods", "price", "priority"]
 Policy = Literal["WhenEmpty", "WhenEmptyOrUnderutilized"]
@@ -198,10 +200,10 @@ def autoscaler_of(document: Document) -> AutoscalerConfiguration:
                 wanted="a unique name",
                 got=f"'{group.name}', which an earlier node group has",
             )
-        problems = check_dns1123_subdomain(group.name) or check_label_value(group.name)
-        if problems:
-            where, wanted = document.where(f"{path}.name"), "a valid name of a node and value of a label"
-            raise InputError(f"{KIND} {path}.name", where=where, wanted=wanted, got=f"'{group.name}': {problems[0]}")
+        if len(group.name) > MAX_NAME_LENGTH or check_dns1123_subdomain(group.name):
+            wanted = f"at most {MAX_NAME_LENGTH} lower-case letters, digits, '-' and '.', with a letter or digit at both ends"
+            where = document.where(f"{path}.name")
+            raise InputError(f"{KIND} {path}.name", where=where, wanted=wanted, got=repr(group.name))
         if group.min_size > group.max_size:
             where = document.where(f"{path}.maxSize")
             wanted = f"at least {group.min_size} (minSize)"
