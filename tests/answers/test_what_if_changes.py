@@ -82,14 +82,17 @@ def test_the_warnings_name_the_current_nodes_of_pods_that_pending_pods_move_firs
 @pytest.mark.parametrize(
     ("value", "policy", "want"),
     [
+        pytest.param("high", None, 1, id="a class without a policy, which preempts"),
         pytest.param("high", "PreemptLowerPriority", 1, id="a class that preempts"),
         pytest.param("high", "Never", 0, id="a class that does not preempt"),
         pytest.param("10", "Never", 1, id="a number"),
     ],
 )
-def test_a_priority_can_be_the_name_of_a_class(value: str, policy: str, want: int) -> None:
-    big = replace(waiting("big", cpu="4"), spec=replace(waiting("big", cpu="4").spec, preemption_policy=None))
-    cluster = cluster_of(node("n1"), WEB[0], big, make_priority_class("high", 10, policy=policy))
+def test_a_priority_can_be_the_name_of_a_class(value: str, policy: str | None, want: int) -> None:
+    own = "Never" if policy is None else None
+    big = replace(waiting("big", cpu="4"), spec=replace(waiting("big", cpu="4").spec, preemption_policy=own))
+    high = make_priority_class("high", 10)
+    cluster = cluster_of(node("n1"), WEB[0], big, replace(high, preemption_policy=policy))
     assert len(what_if(cluster, [parse_change(f"priority=big:{value}")]).evictions) == want
 
 

@@ -11,6 +11,7 @@ from bayplan.objects.admission import (
     PriorityClasses,
     with_default_tolerations,
     with_label_keys,
+    with_priority_class,
 )
 from bayplan.objects.kinds import convert, encode
 from bayplan.objects.meta import ObjectMeta
@@ -69,6 +70,13 @@ def test_pods_get_the_priority_of_their_class(
 ) -> None:
     got = PriorityClasses(classes).resolve(pod_of(**spec)).spec
     assert (got.priority, got.preemption_policy, got.priority_class_name) == want
+
+
+@pytest.mark.parametrize("own", [None, "Never", "PreemptLowerPriority"])
+@pytest.mark.parametrize(("policy", "want"), [(None, "PreemptLowerPriority"), ("Never", "Never")])
+def test_another_class_replaces_the_preemption_policy_of_a_pod(own: str | None, policy: str | None, want: str) -> None:
+    pod = with_priority_class(pod_of(priority=1, preemptionPolicy=own), priority_class("c", 7, policy))
+    assert (pod.spec.priority_class_name, pod.spec.priority, pod.spec.preemption_policy) == ("c", 7, want)
 
 
 def test_a_missing_priority_class_is_refused() -> None:

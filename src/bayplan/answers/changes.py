@@ -33,7 +33,7 @@ from bayplan.cluster.admission import PodAdmission
 from bayplan.cluster.namespace_policies import PodForbidden
 from bayplan.controllers.pod_ranking import rank_active, rank_for_deletion
 from bayplan.controllers.stateful_pods import ordinal_of
-from bayplan.objects.admission import PriorityClasses
+from bayplan.objects.admission import PriorityClasses, with_priority_class
 from bayplan.objects.kinds import encode
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node, Taint
@@ -352,10 +352,11 @@ def _priority(change: Change, here: ChangedCluster) -> None:
     if not -(2**31) <= priority < 2**31:
         raise InputError("priority", got=change.value, wanted="a 32-bit integer")
     for pod in here.present(here.workload(change.target).pods):
-        spec = replace(pod.spec, priority=priority)
-        if found is not None:
-            spec = replace(spec, priority_class_name=change.value, preemption_policy=found.preemption_policy)
-        here.update(replace(pod, spec=spec))
+        here.update(
+            replace(pod, spec=replace(pod.spec, priority=priority))
+            if found is None
+            else with_priority_class(pod, found)
+        )
     here.effect.notes["a priority is changed in place; a real cluster needs new pods for that"] = None
 
 

@@ -31,10 +31,11 @@ from bayplan.answers.steps import DROPPED, Step, StepKind, relaxation, with_spec
 from bayplan.answers.trial import Trial
 from bayplan.base.counted_nouns import plural
 from bayplan.engine.decision import Outcome
+from bayplan.objects.admission import with_priority_class
 from bayplan.objects.affinity import Toleration
 from bayplan.objects.meta import ResourceList
 from bayplan.objects.node import Taint
-from bayplan.objects.pod import Container, Pod, PodSpec, ResourceRequirements
+from bayplan.objects.pod import Container, Pod, ResourceRequirements
 from bayplan.objects.policy import PriorityClass
 from bayplan.objects.quantity import milli_value, value
 from bayplan.objects.requests import accounted_requests, fit_requests
@@ -360,15 +361,8 @@ def _priorities(diagnosis: PodDiagnosis, trial: Trial) -> Iterator[Step]:
             text,
             "DefaultPreemption",
             cost=0.1 + place / (2 * _MAX_CLASSES),
-            edit_pod=partial(_with_class, each),
+            edit_pod=partial(with_priority_class, chosen=each),
             preempts=True,
             parts=tuple(lower),
         )
         lower.append(text)
-
-
-def _with_class(chosen: PriorityClass, pod: Pod) -> Pod:
-    policy = chosen.preemption_policy or pod.spec.preemption_policy
-    fields: dict[str, object] = {"priority_class_name": chosen.metadata.name, "priority": chosen.value}
-    spec: PodSpec = replace(pod.spec, **fields, preemption_policy=policy)
-    return replace(pod, spec=spec)

@@ -80,14 +80,20 @@ class PriorityClasses:
                 wanted="the name of a PriorityClass",
                 got=repr(spec.priority_class_name),
             )
-        policy = (found.preemption_policy if found is not None else None) or "PreemptLowerPriority"
-        spec = replace(
-            spec,
-            priority=found.value if found is not None else 0,
-            priority_class_name=found.metadata.name if found is not None else "",
-            preemption_policy=spec.preemption_policy or policy,
-        )
-        return replace(pod, spec=spec)
+        admitted = with_priority_class(pod, found or PriorityClass())
+        policy = spec.preemption_policy or admitted.spec.preemption_policy
+        return replace(admitted, spec=replace(admitted.spec, preemption_policy=policy))
+
+
+def with_priority_class(pod: Pod, chosen: PriorityClass) -> Pod:
+    """Return a pod with a priority class, its priority and its preemption policy."""
+    spec = replace(
+        pod.spec,
+        priority=chosen.value,
+        priority_class_name=chosen.metadata.name,
+        preemption_policy=chosen.preemption_policy or "PreemptLowerPriority",
+    )
+    return replace(pod, spec=spec)
 
 
 def with_default_tolerations(pod: Pod, *, seconds: int = DEFAULT_TOLERATION_SECONDS) -> Pod:
