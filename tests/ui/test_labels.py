@@ -12,6 +12,16 @@ from tests.ui.browsing import PATIENCE_MS, Visitor
 from tests.ui.running import Running, node, pod, running
 
 ZONES = ("europe-west1-b", "northamerica-northeast1-a", "northamerica-northeast1-b")
+EVENTS = {
+    "scheduling.k8s.io/PodGroupAdd": "PodGroup added",
+    "scheduling.k8s.io/PodGroupUpdate": "PodGroup changed",
+    "CSINodeUpdate": "CSINode changed",
+    "AssignedPodDelete": "pod deleted",
+    "PodUpdateLabel": "pod label changed",
+    "UnschedulableTimeout": "timeout for unschedulable pods",
+    "ForceActivate": "activation by a plugin",
+    "*": "any event",
+}
 RECORD_TEXTS = """
 window.painted = {};
 const fill = CanvasRenderingContext2D.prototype.fillText;
@@ -84,3 +94,6 @@ def test_zone_names_differ_in_the_heat_map_a_cause_has_one_row_and_events_are_in
     expect(causes.locator(".figure")).to_have_text("1")
     visitor.go("/ui/queue?tier=unschedulable")
     expect(visitor.page.get_by_title("PersistentVolumeClaim added")).to_be_visible()
+    script = "async events => { const { eventWords } = await import(FORMAT); return events.map(eventWords); }"
+    address = "document.querySelector('script[type=module]').src.replace('main.js', 'format.js')"
+    assert visitor.page.evaluate(script.replace("FORMAT", address), list(EVENTS)) == list(EVENTS.values())

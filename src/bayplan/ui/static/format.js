@@ -153,13 +153,20 @@ export function pointName(point) {
     .join("");
 }
 
+const SPECIAL_EVENTS = /** @type {Record<string, string>} */ ({
+  "*": "any event",
+  ForceActivate: "activation by a plugin",
+  UnschedulableTimeout: "timeout for unschedulable pods",
+});
+
 /**
  * A cluster event in words: `NodeUpdateNodeTaint` is "node taint changed", `resource.k8s.io/DeviceClass` "DeviceClass changed".
  * @param {string} event
  */
 export function eventWords(event) {
   const label = event.slice(event.lastIndexOf("/") + 1);
-  const [, kind, action, property] = /^(?:Assigned|Unschedulable)?(Pod|Node)(Add|Delete|Update)?(?:Pod|Node)?(\w*)$/.exec(label) ?? [];
+  if (SPECIAL_EVENTS[label]) return SPECIAL_EVENTS[label];
+  const [, kind, action, property] = /^(?:Assigned|Unschedulable)?(Pod(?!Group)|Node)(Add|Delete|Update)?(?:Pod|Node)?(\w*)$/.exec(label) ?? [];
   if (!kind) {
     const [, other, past] = /^(\w+)(Add|Delete|Update)$/.exec(label) ?? ["", label, ""];
     return `${other} ${{ Add: "added", Delete: "deleted" }[past] ?? "changed"}`;
