@@ -241,7 +241,7 @@ class _Search:
             # A rule may reject new nodes too, so combine a new node with each of the other steps.
             added = self._pairs_with_nodes()
         found += added
-        found = [each for each in found if not _waits_needlessly(each, found)]
+        found = [each for each in found if not _is_needless(each, found)]
         # Replacing a pod of the same workload gains nothing: suggest it only if nothing else works.
         found = [each for each in found if not self._displaces_own_workload(each)] or found
         return sorted(found, key=lambda each: (RANKS[StepKind(each.kind)], len(each.evicted), each.cost, each.text))
@@ -476,8 +476,11 @@ def _back(steps: Sequence[Step], result: TrialResult, trial: Trial) -> frozenset
     return frozenset(key for key in same if key in evicted)
 
 
-def _waits_needlessly(found: Suggestion, others: Sequence[Suggestion]) -> bool:
-    """Return whether a suggestion raises the priority, or waits for terminating pods, although waiting is enough."""
+def _is_needless(found: Suggestion, others: Sequence[Suggestion]) -> bool:
+    """Return whether a suggestion gains nothing over waiting.
+
+    It raises the priority, or waits for the same terminating pods after a change.
+    """
     waits = [each for each in others if each.kind == StepKind.WAIT.value]
     if found.kind == StepKind.PRIORITY.value and any(each.placed >= found.placed for each in waits):
         return True

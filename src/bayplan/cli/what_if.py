@@ -48,7 +48,7 @@ def what_if(
     cordon=NODES, uncordon=NODES, taint=NODES:key=value:Effect, untaint=NODES:key, resize=NODES:cpu=8,memory=32Gi. NODES is a
     name, a pattern or label:key=value.
 
-    Workloads: scale=WORKLOAD:REPLICAS, restart=WORKLOAD, delete=WORKLOAD, priority=WORKLOAD:NUMBER (or CLASS),
+    Workloads: scale=WORKLOAD:REPLICAS, restart=WORKLOAD, delete=WORKLOAD, priority=WORKLOAD:NUMBER|CLASS,
     apply=FILE.
 
     Scheduler: config=FILE, feature-gates=A=true, weight=PLUGIN:N, disable=PLUGIN, plugin=FILE.py:CLASS.

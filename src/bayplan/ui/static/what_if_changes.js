@@ -29,7 +29,7 @@ export const KINDS = [
   { kind: "scale", text: "Scale a workload", subject: "workloads", value: "10", group: "Workloads" },
   { kind: "restart", text: "Restart a workload", subject: "workloads", value: "", group: "Workloads" },
   { kind: "delete", text: "Delete a workload", subject: "workloads", value: "", group: "Workloads" },
-  { kind: "priority", text: "Set a priority", subject: "workloads", value: "1000", group: "Workloads" },
+  { kind: "priority", text: "Set a priority", subject: "workloads", value: "1000 or a class", group: "Workloads" },
   { kind: "weight", text: "Change a plugin's weight", subject: "scorers", value: "5", group: "Configuration" },
   { kind: "disable", text: "Disable a plugin", subject: "plugins", value: "", group: "Configuration" },
 ];
