@@ -113,13 +113,17 @@ def test_each_profile_schedules_its_pods_and_ignores_other_schedulers(tmp_path: 
     play(scenario())
 
 
-def test_pods_stay_pending_without_a_scheduler() -> None:
+def test_pods_stay_pending_without_a_scheduler_even_with_another_configuration() -> None:
     async def scenario() -> None:
         async with running(replace(FULL, schedules=False)) as server:
             await server.add_nodes("n1")
             await server.add_pod("p")
             await server.settle()
             assert await server.node_of("p") == ""
+            await server.simulator.configure(TWO_PROFILES)
+            await server.add_pod("packed", schedulerName="packer")
+            await server.settle()
+            assert [await server.node_of(name) for name in ("p", "packed")] == ["", ""]
             assert server.simulator.engine.status().decisions == 0
 
     play(scenario())
