@@ -157,7 +157,7 @@ def obstacles(pods: Sequence[Pod], budgets: Budgets, options: DrainOptions) -> l
 
 
 def _started(pod: Pod) -> Pod:
-    """Return a pod on a node as it is soon: if no kubelet has seen it yet, as in manifests and trials, it is running."""
+    """Return a pod on a node as running if no kubelet has seen it yet, as in manifests and trials."""
     if pod.status.phase != "Pending" or pod.status.start_time is not None:
         return pod
     return replace(pod, status=PodStatus(phase="Running"))
