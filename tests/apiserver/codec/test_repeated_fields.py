@@ -7,6 +7,7 @@ import pytest
 from tests.apiserver.client import PODS, Client, Document
 
 _MAPS = "/api/v1/namespaces/default/configmaps"
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _HEAD = '"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}'
 
 
@@ -83,3 +84,51 @@ def test_a_patch_reports_repeated_fields_before_unknown_ones() -> None:
     )
 
     assert _warnings(answer.headers) == ['duplicate field "data.a"', 'unknown field "nope"']
+
+
+@pytest.mark.parametrize(
+    ("members", "field", "want"),
+    [
+        pytest.param(
+            '"type":"array","items":{"type":"object","properties":{"a":{"type":"integer","type":"string"}}}',
+            "items.properties.a.type",
+            "string",
+            id="schema or array",
+        ),
+        pytest.param(
+            '"type":"object","additionalProperties":{"type":"integer","type":"string"}',
+            "additionalProperties.type",
+            "string",
+            id="schema or boolean",
+        ),
+        pytest.param(
+            '"type":"object","properties":{"b":{"type":"string"}},"default":{"b":"1","b":"2"}',
+            "default",
+            {"b": "2"},
+            id="raw value",
+        ),
+    ],
+)
+def test_the_last_value_replaces_others_in_values_with_their_own_decoders(
+    members: str, field: str, want: object
+) -> None:
+    answer = Client().call("POST", _DEFINITIONS, _definition(members))
+
+    assert answer.status == 201
+    assert answer.at(f"spec.versions.0.schema.openAPIV3Schema.properties.m.{field}") == want
+
+
+def test_schemas_in_dependencies_are_decoded_before_they_are_refused() -> None:
+    answer = Client().call("POST", _DEFINITIONS, _definition('"dependencies":{"a":{"type":"integer","type":"string"}}'))
+
+    assert answer.status == 422
+    assert "dependencies is not supported" in str(answer.at("message"))
+
+
+def _definition(members: str) -> bytes:
+    """Return a definition whose schema has a property `m` with some members."""
+    schema = f'{{"type":"object","properties":{{"m":{{{members}}}}}}}'
+    version = f'{{"name":"v1","served":true,"storage":true,"schema":{{"openAPIV3Schema":{schema}}}}}'
+    names = '"scope":"Namespaced","names":{"plural":"foos","kind":"Foo"}'
+    spec = f'{{"group":"x.io",{names},"versions":[{version}]}}'
+    return f'{{"metadata":{{"name":"foos.x.io"}},"spec":{spec}}}'.encode()

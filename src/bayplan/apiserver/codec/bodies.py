@@ -76,7 +76,7 @@ def parse_json(data: bytes) -> Parsed:
         value = _without_surrogates(value)
     if repeated:
         found = [f'duplicate field "{path}"' for path in dict.fromkeys(_list_repeated(value, ""))]
-        return Parsed(_plain(value), found, value)
+        return Parsed(without_repeated(value), found, value)
     return Parsed(value, [])
 
 
@@ -126,10 +126,11 @@ def _without_surrogates(value: object) -> object:
     return [_without_surrogates(item) for item in value] if isinstance(value, list) else value
 
 
-def _plain(value: object) -> object:
+def without_repeated(value: object) -> object:
+    """Return a value with the last value of each repeated key."""
     if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list) else value
+        return {name: without_repeated(item) for name, item in value.items()}
+    return [without_repeated(item) for item in value] if isinstance(value, list) else value
 
 
 def _reject_constant(name: str) -> object:

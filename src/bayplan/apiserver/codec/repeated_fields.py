@@ -1,6 +1,7 @@
 """JSON objects with repeated fields, decoded as Go's strict decoder does: the values of a field are merged.
 
-Structs are merged field by field, lists item by item, and maps key by key; other values are replaced.
+Structs are merged field by field, lists item by item, and maps key by key; other values are replaced. Null clears
+pointers, lists and maps, and leaves other values.
 
 Source: sigs.k8s.io/json.
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bayplan.apiserver.codec.bodies import Repeated
+from bayplan.apiserver.codec.bodies import Repeated, without_repeated
 from bayplan.apiserver.codec.decode_error import DecodeError
 from bayplan.apiserver.codec.shape import FieldShape, ListReader, MapReader, Reader, Shape
 from bayplan.base.plain_data import Document
@@ -84,5 +85,6 @@ class _Merger:
             ]
         if reader is inner and inner is not None and isinstance(value, dict):
             return self.struct(inner, value, before if isinstance(before, dict) else {}, path)
+        value = without_repeated(value)
         reader.read(value)  # Raises an error if the value does not fit, even if another one replaces it.
         return value
