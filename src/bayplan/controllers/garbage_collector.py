@@ -25,9 +25,6 @@ from bayplan.controllers.controller import Controller, ControllerTools, Reconcil
 from bayplan.controllers.writer import FOREGROUND_FINALIZER, ORPHAN_FINALIZER, Propagation, Writer
 from bayplan.objects.meta import KubernetesObject, OwnerReference
 
-MAX_RECENTLY_DELETED = 10_000
-"""Uids of deleted objects that are cached. A controller may create a dependent before it learns of the owner's deletion."""
-
 P = TypeVar("P")
 T = TypeVar("T")
 
@@ -106,14 +103,12 @@ class GarbageCollector(Controller, Generic[P]):
         super().__init__(tools)
         self.graph = graph
         self._waiting: dict[str, P] = {}
-        self._recently_deleted: dict[str, None] = {}
 
     # --- events -------------------------------------------------------------------------------------------------------
 
     def forget_all(self) -> None:
-        """Forget the waiting and deleted owners; the caller then calls `record_object` for every object."""
+        """Forget the waiting owners; the caller then calls `record_object` for every object."""
         self._waiting.clear()
-        self._recently_deleted.clear()
 
     def record_object(self, place: P, refs: OwnerRefs) -> list[str]:
         """Record a new or changed object; return the uids of the owners to reconcile."""
@@ -123,11 +118,7 @@ class GarbageCollector(Controller, Generic[P]):
             found.append(refs.uid)
         elif self._waiting:
             self._waiting.pop(refs.uid, None)
-        if self._recently_deleted:
-            self._recently_deleted.pop(refs.uid, None)
         for owner in refs.owner_references:
-            if owner.uid in self._recently_deleted and refs.deletion_timestamp is None:
-                self.graph.record_deleted(owner.uid)
             if owner.uid in self._waiting or self.graph.is_deleted(owner.uid):
                 found.append(owner.uid)
         return found
@@ -136,9 +127,6 @@ class GarbageCollector(Controller, Generic[P]):
         """Record the deletion of an object; return the uids of the owners to reconcile, including the object itself."""
         found = [owner.uid for owner in refs.owner_references if owner.uid in self._waiting]
         self._waiting.pop(refs.uid, None)
-        self._recently_deleted[refs.uid] = None
-        if len(self._recently_deleted) > MAX_RECENTLY_DELETED:
-            del self._recently_deleted[next(iter(self._recently_deleted))]
         if self.graph.dependents(refs.uid):
             self.graph.record_deleted(refs.uid)
             found.append(refs.uid)

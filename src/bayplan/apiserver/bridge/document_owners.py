@@ -23,6 +23,7 @@ DELETED_OWNERS = "bayplan.io/gone-owners"
 
 Place = tuple[str, str, str]  # Table, namespace, name.
 _MAX_SHARED = 10_000
+_MAX_RECENTLY_DELETED = 10_000
 
 
 class DocumentOwners(OwnerGraph[Place]):
@@ -146,6 +147,8 @@ class DocumentGarbageCollector(GarbageCollector[Place]):
         super().__init__(tools, self._owners)
         self._documents = documents
         self._enqueue = enqueue
+        # The uids of deleted objects. A controller may create a dependent before it learns of the owner's deletion.
+        self._recently_deleted: dict[str, None] = {}
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
         """Return no keys: `follow` receives all writes, including those of typed objects."""
@@ -155,6 +158,7 @@ class DocumentGarbageCollector(GarbageCollector[Place]):
         """Read the references of all existing objects, and queue the recorded deleted owners."""
         self._owners.clear()
         self.forget_all()
+        self._recently_deleted.clear()
         for table in self._documents.table_names():
             for item in self._documents.table(table).items():
                 if table == DELETED_OWNERS:
@@ -173,6 +177,9 @@ class DocumentGarbageCollector(GarbageCollector[Place]):
             self._record_item(write.table, write.new, now_ns)
             return
         item = write.new
+        self._recently_deleted[item.uid] = None
+        if len(self._recently_deleted) > _MAX_RECENTLY_DELETED:
+            del self._recently_deleted[next(iter(self._recently_deleted))]
         refs = self._owners.unlink((write.table, item.namespace, item.name))
         for uid in self.record_deletion(OwnerRefs(item.uid, None, refs.owner_references)):
             self._enqueue(self, uid, now_ns)
@@ -180,6 +187,10 @@ class DocumentGarbageCollector(GarbageCollector[Place]):
     def _record_item(self, table: str, item: Item, now_ns: int) -> None:
         place, refs = (table, item.namespace, item.name), refs_of(item)
         self._owners.link(place, refs)
+        self._recently_deleted.pop(refs.uid, None)
+        for owner in refs.owner_references:
+            if owner.uid in self._recently_deleted and refs.deletion_timestamp is None:
+                self._owners.record_deleted(owner.uid)
         for uid in self.record_object(place, refs):
             self._enqueue(self, uid, now_ns)
 
