@@ -29,10 +29,21 @@ _UNCONVERTIBLE = (
 """Fields of schemas that upstream cannot convert, with their names in the message, in its order."""
 
 
-def conversion_problem(schema: object) -> str:
-    """Return why upstream cannot convert a schema to a structural schema, or an empty text if it can."""
+def conversion_problem(schema: object, known: dict[int, str]) -> str:
+    """Return why upstream cannot convert a schema to a structural schema, or an empty text if it can.
+
+    Args:
+        schema: the schema.
+        known: earlier results for the schemas of a definition, by `id`; receives the new ones.
+    """
     if not isinstance(schema, dict):
         return ""
+    if id(schema) not in known:
+        known[id(schema)] = _find_conversion_problem(schema, known)
+    return known[id(schema)]
+
+
+def _find_conversion_problem(schema: Document, known: dict[int, str]) -> str:
     for name, shown in _UNCONVERTIBLE:
         if schema.get(name) not in (None, "", {}):
             return f"OpenAPIV3Schema '{shown}' is not supported"
@@ -45,27 +56,35 @@ def conversion_problem(schema: object) -> str:
     inner.append(schema.get("additionalProperties"))
     if isinstance(schema.get("items"), list):
         return "OpenAPIV3Schema 'items' must be a schema, but is an array"
-    return next((found for each in inner if (found := conversion_problem(each))), "")
+    return next((found for each in inner if (found := conversion_problem(each, known))), "")
 
 
 class _Place(NamedTuple):
     """Where a schema stands.
 
     Attributes:
+        conversions: results of `conversion_problem`.
         is_root: whether it is the schema of the whole object.
         in_meta: whether it is inside the schema of `META` fields.
         no_default: why it must not have a default; empty if it may.
     """
 
+    conversions: dict[int, str]
     is_root: bool = False
     in_meta: bool = False
     no_default: str = ""
 
 
-def open_api_causes(schema: Document, path: str) -> Causes:
-    """Return the errors about the parts of OpenAPI that a schema of a whole object uses."""
+def open_api_causes(schema: Document, path: str, conversions: dict[int, str]) -> Causes:
+    """Return the errors about the parts of OpenAPI that a schema of a whole object uses.
+
+    Args:
+        schema: the schema.
+        path: its path.
+        conversions: earlier results of `conversion_problem` for this schema; receives the new ones.
+    """
     found: Causes = []
-    _open_api(schema, path, found, _Place(is_root=True))
+    _open_api(schema, path, found, _Place(conversions, is_root=True))
     return found
 
 
@@ -106,7 +125,7 @@ def _open_api(schema: object, path: str, out: Causes, place: _Place) -> None:
         out.append(invalid_value(f"{path}.{_PRESERVES}", "false", "must be true or undefined"))
     _map_type(schema, path, out)
     _list_type(schema, path, out)
-    _rules(schema, path, out)
+    _rules(schema, path, out, place.conversions)
 
 
 def _standard(schema: Document, path: str, out: Causes, place: _Place) -> None:
@@ -213,7 +232,7 @@ def _unnullable(items: Document, list_type: str, keys: list[str], path: str, out
             out.append(forbidden_value(f"{at}.nullable", f"{start}cannot be nullable"))
 
 
-def _rules(schema: Document, path: str, out: Causes) -> None:
+def _rules(schema: Document, path: str, out: Causes, conversions: dict[int, str]) -> None:
     for index, rule in enumerate(parts(schema, "x-kubernetes-validations")):
         here = f"{path}.x-kubernetes-validations[{index}]"
         text, message = str(rule.get("rule") or ""), str(rule.get("message") or "")
@@ -236,5 +255,5 @@ def _rules(schema: Document, path: str, out: Causes) -> None:
             out.append(invalid_value(f"{here}.fieldPath", quote(field_path), "must be non-empty if specified"))
         if "\n" in field_path:
             out.append(invalid_value(f"{here}.fieldPath", quote(field_path), "must not contain line breaks"))
-        if field_path and normalized_path(schema, field_path) is None and not conversion_problem(schema):
+        if field_path and normalized_path(schema, field_path) is None and not conversion_problem(schema, conversions):
             out.append(invalid_value(f"{here}.fieldPath", quote(field_path), "must be a valid path"))

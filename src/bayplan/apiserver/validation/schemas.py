@@ -59,9 +59,10 @@ def check_schema(schema: object, path: str, out: Causes, *, has_status: bool) ->
         _root_with_status(schema, here, out)
     if schema.get("nullable"):
         out.append(forbidden_value(f"{here}.nullable", "nullable cannot be true at the root"))
-    unconverted = conversion_problem(schema)
+    conversions: dict[int, str] = {}
+    unconverted = conversion_problem(schema, conversions)
     structural = [] if unconverted else _structure(schema, here)
-    refused = open_api_causes(schema, here)
+    refused = open_api_causes(schema, here, conversions)
     out += structural
     out += refused
     if unconverted and not out[count:]:
