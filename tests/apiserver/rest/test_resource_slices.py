@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from tests.apiserver.client import Client, Document
@@ -88,3 +90,20 @@ def test_conditions_of_a_binding_are_distinct(
     assert [each["field"].removeprefix("spec.devices[0].") for each in found] == [field for field, _ in want]
     for each, (_, text) in zip(found, want, strict=True):
         assert each["message"].startswith(text)
+
+
+def test_conditions_of_a_binding_are_compared_in_linear_time() -> None:
+    names = [f"c{index}" for index in range(30_000)]
+    device: Document = {
+        "name": "a",
+        "bindingConditions": names,
+        "bindingFailureConditions": [f"{name}-" for name in names],
+    }
+    pool: Document = {"name": "p", "generation": 1, "resourceSliceCount": 1}
+    spec: Document = {"driver": "d.io", "nodeName": "n", "pool": pool, "devices": [device]}
+
+    start = time.process_time()
+    answer = Client().post(_SLICES, {"metadata": {"name": "s"}, "spec": spec})
+
+    assert answer.status == 422
+    assert time.process_time() - start < 5

@@ -197,11 +197,14 @@ def _bindings(device: Document, path: str, out: Causes) -> None:
             continue
         for index, text in enumerate(found):
             qualified_name(text, f"{path}.{name}[{index}]", out)
+    known = frozenset(conditions)
     for name, found in both:
+        seen: set[str] = set()
         for index, text in enumerate(found):
-            if text in found[:index]:
+            if text in seen:
                 out.append(duplicate(f"{path}.{name}[{index}]", quote(text)))
-            if found is failures and text in conditions:
+            seen.add(text)
+            if found is failures and text in known:
                 detail = "bindingFailureConditions must not overlap with bindingConditions"
                 out.append(invalid_value(f"{path}.{name}[{index}]", quote(text), detail))
     if bool(conditions) != bool(failures):
