@@ -98,7 +98,7 @@ def object_warnings(table: str, document: Document, before: Document | None) -> 
 
 
 def _generation(table: str, document: Document) -> object:
-    """Return what changes with the template of a workload: of a DaemonSet only with its template, else with its spec."""
+    """Return a value that changes with the object: a DaemonSet's template generation, or the generation of another workload."""
     if table == "apps/daemonsets":
         return part(document, "metadata", "annotations").get(TEMPLATE_GENERATION)
     return part(document, "metadata").get("generation")

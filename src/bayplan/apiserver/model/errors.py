@@ -214,7 +214,7 @@ def not_supported(field: str, shown: str, supported: Sequence[str]) -> Cause:
 
 
 def too_long(field: str, limit: int) -> Cause:
-    """Return the cause for a value of more than `limit` bytes."""
+    """Return the cause for a value of more than `limit` bytes. A negative limit, which schemas may have, is not named."""
     if limit < 0:
         return Cause("FieldValueTooLong", "Too long: value is too long", field)
     return Cause("FieldValueTooLong", f"Too long: may not be more than {limit} {plural('byte', limit)}", field)
