@@ -120,6 +120,22 @@ def test_a_node_that_is_no_longer_sent_is_forgotten(file: Path) -> None:
     state.check_invariants()
 
 
+def test_requests_by_name_keep_a_node(file: Path) -> None:
+    clock = [0.0]
+    known = served(file, "Picky", cluster=[])
+    extender = PluginExtender(known._scheduler, clock=lambda: clock[0])
+    pod = make_pod("p").obj()
+    extender.filter(sent(pod, nodes()[:3]))
+    clock[0] = FORGET_SECONDS
+    extender.filter({"Pod": sent(pod, [])["Pod"], "NodeNames": ["n0"]})
+    extender.preempt(
+        {"Pod": sent(pod, [])["Pod"], "NodeNameToMetaVictims": {"n1": {"Pods": [], "NumPDBViolations": 0}}}
+    )
+    clock[0] = FORGET_SECONDS + 1
+    extender.filter(sent(pod, nodes()[3:4]))
+    assert sorted(known._scheduler.state.nodes.row_of) == ["n0", "n1", "n3"]
+
+
 def test_a_node_that_the_files_lack_is_rejected_and_others_are_answered(file: Path) -> None:
     extender, arguments = served(file, "Picky", cluster=[*nodes()]), {"Pod": plain(make_pod("p").obj())}
     asked = {**arguments, "NodeNames": [node.metadata.name for node in nodes()]}

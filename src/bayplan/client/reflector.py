@@ -226,7 +226,7 @@ class Reflector(Generic[W]):
             except (ConnectionLost, ListFailed) as lost:
                 problem = str(lost)
             except (msgspec.MsgspecError, UnicodeDecodeError) as odd:
-                if self._once:
+                if self._once and not self.synced.is_set():
                     raise
                 # List again: after an unreadable response, changes may have been missed.
                 problem, self.version = f"unreadable: {odd}", ""

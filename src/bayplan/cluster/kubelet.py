@@ -201,7 +201,7 @@ class VirtualKubelet:
     # --- ending -------------------------------------------------------------------------------------------------------
 
     def terminate(self, pod: Pod, now_ns: int, *, grace_seconds: int | None = None) -> None:
-        """Delete a pod, at once or after the termination time.
+        """Delete a pod, at once or after the termination time, at most its grace period.
 
         A pod without a node, a finished pod, or a pod whose node does not exist is removed at once. A second call can
         only shorten the remaining time. A pod with finalizers becomes Failed and stays until the finalizers are

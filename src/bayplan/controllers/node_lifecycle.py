@@ -59,6 +59,8 @@ class NodeLifecycleController(Controller):
 
     kind = Node
     component = "node-controller"
+    # Upstream examines the nodes every 5 s.
+    retry_delays_ns = (5 * SECOND_NS, 5 * SECOND_NS)
     watches = (Node,)
 
     def __init__(self, tools: ControllerTools, *, waits_for_kubelets: bool = False) -> None:

@@ -43,6 +43,8 @@ class PodGarbageCollector(Controller):
 
     kind = Node
     watches = (Node,)
+    # Upstream collects every 20 s.
+    retry_delays_ns = (20 * SECOND_NS, 20 * SECOND_NS)
 
     def __init__(self, tools: ControllerTools, *, quarantine_ns: int = 0, terminated_pod_threshold: int = 0) -> None:
         super().__init__(tools)

@@ -6,7 +6,7 @@ The answers have the fields of upstream's ExtenderFilterResult, HostPriorityList
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -30,9 +30,10 @@ from bayplan.state.arrays import Index
 UNKNOWN_NODE = "node(s) not in the extender's files"
 """The reason for rejecting nodes that are sent by name but are not in the scheduler's state."""
 
-FORGET_SECONDS = 600.0
+FORGET_SECONDS = 86_400.0
 """Time after which a node is forgotten if no request contains it. Schedulers send only the nodes that passed their own
-filters, so a node that one request lacks still exists; one that is sent again is stored again."""
+filters, so a node that one request lacks still exists, and a full one may be a candidate of preemption much later. A
+forgotten node that is sent again is stored again."""
 
 Json = Mapping[str, object]
 Answer = dict[str, object]
@@ -127,7 +128,9 @@ class PluginExtender:
         """
         pod = _pod_of(arguments)
         left: Answer = {}
-        for name, uids, violations in _victims_of(arguments):
+        victims = _victims_of(arguments)
+        self._refresh(name for name, _, _ in victims)
+        for name, uids, violations in victims:
             if self._fits_without(pod, name, frozenset(uids)):
                 left[name] = {"Pods": [{"UID": uid} for uid in uids], "NumPDBViolations": violations}
         return {"NodeNameToMetaVictims": left}
@@ -197,6 +200,7 @@ class PluginExtender:
             for name in names:
                 if not isinstance(name, str):
                     raise InputError("NodeNames", wanted="names of nodes", got=repr(name))
+            self._refresh(names)
             return list(dict.fromkeys(names)), None
         listed = _field(_field(arguments, "Nodes"), "items")
         if listed is not None and not isinstance(listed, list):
@@ -205,6 +209,13 @@ class PluginExtender:
         items: list[tuple[str, Json]] = [(self._store_node(item, now), item) for item in listed or ()]
         self._forget_nodes(now)
         return [name for name, _ in items], items
+
+    def _refresh(self, names: Iterable[str]) -> None:
+        """Note that nodes still exist, because a request names them."""
+        now = self._clock()
+        for name in names:
+            if self._sent_at.pop(name, None) is not None:
+                self._sent_at[name] = now
 
     def _forget_nodes(self, now: float) -> None:
         """Remove the nodes that were last sent too long ago: they may have been removed from the cluster."""

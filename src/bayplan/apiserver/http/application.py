@@ -241,13 +241,15 @@ class Application:
         ending: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._ending.add(ending)
         if self._has_ended:
-            ending.set_result(None)  # a client began it again on the same connection before that was closed
+            ending.set_result(None)  # Informers repeat a watch that ended, on a connection that is still open.
+        is_complete = False
         try:
             await asyncio.wait(
                 [each for each in (sending, gone, ending, answer.cut_off) if each is not None],
                 return_when=asyncio.FIRST_COMPLETED,
             )
             if sending.done():
+                is_complete = True
                 sending.result()
             elif answer.cut_off is not None and answer.cut_off.done():
                 # The client does not read, so a regular close would wait forever.
@@ -257,7 +259,7 @@ class Application:
             for each in (sending, gone):
                 each.cancel()
             await asyncio.gather(sending, gone, return_exceptions=True)
-        if ending.done():
+        if ending.done() and not is_complete:
             # The server is stopping: end the stream as if its timeout had passed.
             await output.end()
 
