@@ -23,6 +23,7 @@ from bayplan.controllers.pod_gc import PodGarbageCollector
 from bayplan.controllers.writer import AwaitsAnswers
 from bayplan.objects.meta import ObjectMeta, OwnerReference
 from bayplan.objects.pod import Pod
+from bayplan.objects.storage import PersistentVolumeClaim
 from bayplan.objects.workloads import ReplicaSet
 from bayplan.sim.store_writer import StoreWriter
 
@@ -233,3 +234,21 @@ def test_an_exception_at_an_event_stops_only_simulations(retries: bool, caplog: 
         pass
     assert [[key for key, _ in each.calls] for each in (owner, first, second)] == [["n/a", "n/b"]] * 3
     assert manager.problems == {}
+
+
+def test_a_dependent_of_an_owner_that_was_added_again_stays() -> None:
+    """Manifests and dumps may contain uids, so an owner may be deleted and added with one uid."""
+    manager, _, store = managed(retries=False)
+    owner = ReplicaSet(metadata=ObjectMeta(name="owner", namespace="n", uid="u"))
+    store.add(owner, 0)
+    store.remove(ReplicaSet, "n/owner")
+    store.add(owner, 0)
+    manager.follow(0)
+    reference = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="owner", uid="u")
+    metadata = ObjectMeta(name="c", namespace="n", owner_references=(reference,), finalizers=("a/b",))
+    store.add(PersistentVolumeClaim(metadata=metadata), 0)
+    manager.follow(0)
+    manager.run(0)
+    claim = store.get(PersistentVolumeClaim, "n/c")
+    assert claim is not None
+    assert claim.metadata.deletion_timestamp is None

@@ -9,6 +9,9 @@ import pytest
 from bayplan.base.durations import SECOND_NS
 from bayplan.controllers.controller import Controller
 from bayplan.controllers.job import JobController
+from bayplan.controllers.node_lifecycle import NodeLifecycleController
+from bayplan.controllers.persistent_volumes import PersistentVolumeController
+from bayplan.controllers.pod_gc import PodGarbageCollector
 from bayplan.controllers.work_queue import Work, WorkQueue
 
 
@@ -52,6 +55,9 @@ def test_the_earliest_alarm_of_work_counts() -> None:
     [
         (Controller, [0.005 * 2**power for power in range(18)] + [1000, 1000, 0.005, 0.01]),
         (JobController, [1, 2, 4, 8, 16, 32, *[60] * 14, 1, 2]),
+        (PersistentVolumeController, [15] * 4),
+        (PodGarbageCollector, [20] * 4),
+        (NodeLifecycleController, [5] * 4),
     ],
 )
 def test_delays_of_failed_work_double_up_to_a_limit_until_it_succeeds(
