@@ -188,6 +188,19 @@ def test_a_one_time_feed_ends_after_its_list() -> None:
     assert asyncio.run(run()) == ["=x at 5"]
 
 
+def test_a_one_time_feed_survives_events_that_cannot_be_decoded_after_its_list() -> None:
+    async def run() -> list[str]:
+        first: list[Document | bytes] = [event("ADDED", service("x", 3)), end_of_list(5), b"<garbage>"]
+        second = [*[event("ADDED", service(f"y{number}", 3)) for number in range(20)], end_of_list(6)]
+        script, found = Script([first, second]), list[str]()
+        feed = ReflectedFeed(cast("ApiConnection", script), SyncPolicy(), kinds=("services", "namespaces"), once=True)
+        await feed.open()
+        await asyncio.wait_for(feed.run(lambda change: found.append(short(change))), 10)
+        return found
+
+    assert "=x at 5" in asyncio.run(run())
+
+
 @pytest.mark.parametrize(
     ("line", "why"),
     [
