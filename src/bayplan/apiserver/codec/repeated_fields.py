@@ -86,5 +86,5 @@ class _Merger:
         if reader is inner and inner is not None and isinstance(value, dict):
             return self.struct(inner, value, before if isinstance(before, dict) else {}, path)
         value = without_repeated(value)
-        reader.read(value)  # Raises an error if the value does not fit, even if another one replaces it.
+        reader.read(value)  # Raises an error if the value does not fit, even if a later value replaces it.
         return value
