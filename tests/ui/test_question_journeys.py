@@ -183,7 +183,7 @@ def test_a_drain_shows_the_pods_that_kubectl_would_not_evict(server: Running, vi
     visitor = visit(server.url)
     visitor.go(f"/ui/what-if?changes=drain%3D{cloud_name(0)}")
     warnings = visitor.test("warnings")
-    expect(warnings).to_contain_text("kubectl drain would not evict default/legacy-billing")
+    expect(warnings).to_contain_text("without --force: default/legacy-billing")
     expect(warnings).to_be_in_viewport()
     visitor.shoot("real-what-if-warnings")
 
