@@ -103,6 +103,12 @@ def test_invalid_yaml_is_refused_with_the_messages_of_go_yaml(text: str, want: s
     assert str(refused.value) == want
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_yaml_of_a_newer_version_is_refused_in_every_encoding(encoding: str) -> None:
+    with pytest.raises(GoYamlError, match=r"^yaml: line 2: found incompatible YAML document$"):
+        read_yaml("# c\n%TAG ! tag:example.com,2026:\n%YAML 1.2\n---\na: 1".encode(encoding))
+
+
 def test_invalid_utf8_is_refused() -> None:
     with pytest.raises(GoYamlError, match=r"^yaml: invalid leading UTF-8 octet$"):
         read_yaml(b"a: \xff")

@@ -24,7 +24,7 @@ CORDON_TAINT = "node.kubernetes.io/unschedulable"
 
 
 _LISTED_FOR = {"--force": "no controller", "--delete-emptydir-data": "emptyDir volumes"}
-"""What the pods have for which ``kubectl drain`` requires an option."""
+"""Kinds of pods for which ``kubectl drain`` requires an option."""
 
 
 class DrainOptions(msgspec.Struct, frozen=True, kw_only=True):

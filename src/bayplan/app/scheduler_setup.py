@@ -11,11 +11,12 @@ from msgspec.structs import replace
 
 from bayplan.app.custom_plugins import CustomPlugin, load_custom_plugins
 from bayplan.app.mode import Mode, reject_provider
+from bayplan.base.text_encoding import decode_leniently
 from bayplan.engine.assemble import Assemble, assemble_scheduler
 from bayplan.engine.scheduler import Scheduler
 from bayplan.extender.connections import ExtenderConnections
 from bayplan.extender.tls_check import check_extender_tls
-from bayplan.formats.bounded_reading import decode_configuration, read_configuration_bytes
+from bayplan.formats.bounded_reading import read_configuration_bytes
 from bayplan.framework.configuration.loading import (
     Examination,
     SchedulerConfiguration,
@@ -76,7 +77,7 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
             return self, self.text.encode("utf-8", "replace")
         wanted = "a Policy file" if self.mode is Mode.CLASSIC else "a configuration file"
         content = read_configuration_bytes(self.config, wanted=wanted)
-        return replace(self, config=None, text=decode_configuration(content), where=str(self.config)), content
+        return replace(self, config=None, text=decode_leniently(content), where=str(self.config)), content
 
 
 DEFAULT_OPTIONS = SchedulerOptions()

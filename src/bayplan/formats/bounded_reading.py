@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 from pathlib import Path
 from typing import Protocol
@@ -89,12 +88,6 @@ def read_configuration_bytes(path: Path, *, wanted: str = "a configuration file"
     except OSError as problem:
         got = (problem.strerror or str(problem)).lower()
         raise ConfigurationError(str(path), wanted=wanted, got=got) from None
-
-
-def decode_configuration(data: bytes) -> str:
-    """Return the text of a scheduler configuration, in UTF-8 or with a byte order mark in UTF-16; invalid bytes are replaced."""
-    is_utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    return data.decode("utf-16" if is_utf16 else "utf-8-sig", "replace")
 
 
 def _shown(size: int) -> str:

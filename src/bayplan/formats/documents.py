@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from bayplan.base.errors import InputError
 from bayplan.base.plain_data import Document as PlainDocument
+from bayplan.base.text_encoding import is_utf16
 from bayplan.formats import json_text, yaml_text
 from bayplan.formats.manifest import shown
 
@@ -278,9 +279,8 @@ def _json_documents(
 
 
 def _decode(data: bytes, name: str) -> str:
-    encoding = "utf-16" if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8"
     try:
-        return data.decode(encoding)
+        return data.decode("utf-16" if is_utf16(data) else "utf-8")
     except UnicodeDecodeError as problem:
         line = data.count(b"\n", 0, problem.start) + 1
         raise _not_text(data[problem.start], f"{name}:{line}") from None
@@ -288,8 +288,7 @@ def _decode(data: bytes, name: str) -> str:
 
 def _lenient_pieces(data: bytes) -> list[tuple[str, int]]:
     """Return one piece for each document, even if the text of some is invalid. Bytes that are not text are escaped."""
-    is_utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    text = data.decode("utf-16", "replace") if is_utf16 else data.decode("utf-8", "surrogateescape")
+    text = data.decode("utf-16", "replace") if is_utf16(data) else data.decode("utf-8", "surrogateescape")
     pieces = _pieces(text)
     if len(pieces) == 1:
         try:

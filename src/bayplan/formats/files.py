@@ -1,6 +1,5 @@
 """Find and read the files that a user names: paths, folders, patterns, or `-` for standard input; compressed with gzip or not."""
 
-import codecs
 import glob
 import gzip
 import io
@@ -15,6 +14,7 @@ import msgspec
 
 from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
+from bayplan.base.text_encoding import is_utf16
 from bayplan.formats.bounded_reading import MAX_FILE_VARIABLE, max_file_bytes, read_bounded
 
 MANIFEST_SUFFIXES = (".yaml", ".yml", ".json", ".jsonl")
@@ -149,7 +149,7 @@ def read_bytes(file: InputFile, *, stdin: BinaryIO | None = None) -> bytes:
             raise InputError("-: standard input is closed")
     except OSError as problem:
         raise InputError(file.name, got=(problem.strerror or str(problem)).lower(), wanted="a readable file") from None
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    if is_utf16(data):
         raise InputError(file.name, wanted="UTF-8", got="UTF-16", hint="iconv -f utf-16 -t utf-8")
     if kind := next((kind for magic, kind in _OTHER_FORMATS.items() if data.startswith(magic)), ""):
         wanted = "YAML or JSON, or a table of a published trace (docs/traces.md)"

@@ -15,6 +15,7 @@ import yaml
 from yaml._yaml import CParser
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from bayplan.base.text_encoding import decode_leniently
 from bayplan.formats.json_tree import JsonNode
 from bayplan.formats.yaml_scalars import HINTS, KEYS, VALUES, Scalar, json_value, key_text, tagged_value
 from bayplan.formats.yaml_text import GO_MAX_DEPTH, MAX_DEPTH, Parsed, YamlError
@@ -48,19 +49,17 @@ _DEEP_BLOCK = re.compile(rf"(?:\A|\n)[ \t?:\-]{{{MAX_DEPTH // 2 - 8}}}")
 _ALIAS = re.compile(r"(?:\A|[\s,:\[{])\*[\w-]")
 _ANCHOR = re.compile(r"(?:\A|[\s,:\[{])&[\w-]")
 _BARE_TAG = re.compile(r"(?:\A|[\s,:\[{])!(?=\s)")
-
-
 _NEWER_VERSION = re.compile(
-    rb"(?:[ \t]*(?:#[^\n]*)?\r?\n|%TAG[^\n]*\n)*(%YAML[ \t]+1\.2)[ \t]*(?:#[^\n]*)?(?:[\r\n]|\Z)"
+    r"\ufeff?(?:[ \t]*(?:#[^\n]*)?\r?\n|%TAG[^\n]*\n)*(%YAML[ \t]+1\.2)[ \t]*(?:#[^\n]*)?(?:[\r\n]|\Z)"
 )
 """The directive of YAML 1.2 at the start of a text. libyaml accepts it, go-yaml does not."""
 _INCOMPATIBLE = "found incompatible YAML document"
 
 
-def _line_of_newer_version(text: bytes) -> int | None:
-    """Return the 0-based line of the directive of YAML 1.2, None if the first document has no such directive."""
-    found = _NEWER_VERSION.match(text)
-    return text.count(b"\n", 0, found.start(1)) if found else None
+def _line_of_newer_version(text: str) -> int | None:
+    """Return the 0-based line of the directive of YAML 1.2, or None if the first document does not start with one."""
+    found = _NEWER_VERSION.match(text) if "%YAML" in text else None
+    return text.count("\n", 0, found.start(1)) if found else None
 
 
 def _needs_care(text: str) -> bool:
@@ -109,7 +108,7 @@ def read_yaml(text: bytes) -> tuple[JsonNode, str | None]:
 
 def _first_document(text: bytes) -> Node | None:
     """Return the node tree of the first document, None if there is none. The rest of the text is not parsed."""
-    line = _line_of_newer_version(text)
+    line = _line_of_newer_version(decode_leniently(text))
     if line is not None:
         raise GoYamlError(f"yaml: {f'line {line}: ' if line else ''}{_INCOMPATIBLE}")
     source = events(text or b"\n")
@@ -148,9 +147,9 @@ def compose(text: str, *, careful: bool = True) -> Iterator[Node]:
         YamlError: see `parse`.
     """
     _check_depth(text)
-    line = _line_of_newer_version(text.encode(errors="replace")) if "%YAML" in text else None
+    line = _line_of_newer_version(text)
     if line is not None:
-        raise YamlError(_INCOMPATIBLE, line)
+        raise YamlError(_INCOMPATIBLE, line, "'%YAML 1.1', or no such directive, because kubectl reads YAML 1.1")
     try:
         if careful:
             yield from compose_events(events(text))

@@ -260,6 +260,11 @@ _MAPS = "/api/v1/namespaces/default/configmaps"
             "json: cannot unmarshal number into Go struct field ConfigMap.data of type string",
             id="the first error of YAML, in the order of sorted keys",
         ),
+        pytest.param(
+            b'{"metadata":{"name":"a","name":"b","generation":1.5e0}}', "application/json",
+            "json: cannot unmarshal number 1.5e0 into Go struct field ObjectMeta.metadata.generation of type int64",
+            id="a number as it was sent, although another field is repeated",
+        ),
     ],
 )  # fmt: skip
 def test_errors_of_a_body_come_in_the_order_of_its_fields(body: bytes, content_type: str, want: str) -> None:

@@ -383,3 +383,30 @@ def test_unknown_fields_inside_a_preserving_object_can_be_applied_and_are_owned(
     assert (answer.status, answer.at("spec")) == (201, {"x": {"a": {"b": 1}}})
     owned = answer.at("metadata.managedFields.0.fieldsV1")
     assert owned == {"f:spec": {"f:x": {"f:a": {"f:b": {}, "f:c": {}}}}}
+
+
+_ITEM: Document = {
+    "type": "object",
+    "properties": {"a": {"type": "string"}, "n": {"type": "object", "properties": {"b": INTEGER}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("of_field", "sent", "want"),
+    [
+        pytest.param({"items": _ITEM, "default": [{"a": "x", "z": 1}]}, {}, [{"a": "x", "z": 1}], id="a default"),
+        pytest.param({"items": _ITEM}, {"x": [{"z": 1}]}, [{"z": 1}], id="an object"),
+        pytest.param(
+            {"items": _ITEM}, {"x": [{"n": {"b": 1, "z": 2}}]}, [{"n": {"b": 1}}], id="but not the fields within it"
+        ),
+        pytest.param(
+            {"items": {"type": "array", "items": _ITEM}},
+            {"x": [[{"z": 1}]]},
+            [[{"z": 1}]],
+            id="an object in a nested list",
+        ),
+    ],
+)
+def test_a_list_can_preserve_unknown_fields_of_its_objects(of_field: Document, sent: Document, want: object) -> None:
+    client = make_client(x={"type": "array", PRESERVE: True, **of_field})
+    assert client.post(GADGETS, {**gadget(), "spec": sent}).at("spec.x") == want

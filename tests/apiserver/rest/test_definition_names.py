@@ -151,11 +151,25 @@ def test_an_accepted_name_of_a_definition_cannot_become_its_short_name(client: C
     assert answer.at("status.conditions.0.reason") == "NoConflicts"
 
 
+PROTECTED = 'protected groups must have approval annotation "api-approved.kubernetes.io"'
+SOURCE = "see https://github.com/kubernetes/enhancements/pull/1111"
+
+
 @pytest.mark.parametrize(
     ("annotation", "want"),
     [
         ("https://a.example/b", ("True", "ApprovedAnnotation", "approved in https://a.example/b")),
+        ("ftp://a.example", ("True", "ApprovedAnnotation", "approved in ftp://a.example")),
         ("unapproved, a trial", ("False", "UnapprovedAnnotation", 'not approved: "unapproved, a trial"')),
+        ("", ("False", "MissingAnnotation", f"{PROTECTED}, {SOURCE}")),
+        (
+            "yes",
+            (
+                "False",
+                "InvalidAnnotation",
+                f'{PROTECTED} with either a URL or a reason starting with "unapproved", {SOURCE}',
+            ),
+        ),
     ],
 )
 def test_a_definition_in_a_protected_group_shows_its_approval(annotation: str, want: tuple[str, str, str]) -> None:
@@ -165,7 +179,14 @@ def test_a_definition_in_a_protected_group_shows_its_approval(annotation: str, w
     spec: Document = {"group": "e.k8s.io", "scope": "Cluster", "names": names, "versions": [version]}
     metadata: Document = {"name": "fires.e.k8s.io", "annotations": {"api-approved.kubernetes.io": annotation}}
 
-    assert client.post(DEFINITIONS, {"metadata": metadata, "spec": spec}).status == 201
+    invalid = client.post(DEFINITIONS, {"metadata": metadata, "spec": spec}).status
+    assert invalid == (201 if want[1] in ("ApprovedAnnotation", "UnapprovedAnnotation") else 422)
+    if invalid == 422:
+        # A change of the status does not check the annotation.
+        approved: Document = {**metadata, "annotations": {"api-approved.kubernetes.io": "https://a.example"}}
+        assert client.post(DEFINITIONS, {"metadata": approved, "spec": spec}).status == 201
+        path = f"{DEFINITIONS}/fires.e.k8s.io/status"
+        assert client.patch(path, {"metadata": {"annotations": metadata["annotations"]}}, MERGE).status == 200
 
     found = client.get(f"{DEFINITIONS}/fires.e.k8s.io").at("status.conditions.0")
     assert isinstance(found, dict)

@@ -15,6 +15,7 @@ from bayplan.apiserver.admission.params import Misconfigured, applying_bindings,
 from bayplan.apiserver.admission.policies import BoundPolicy, compile_common
 from bayplan.apiserver.admission.reinvocation import Reinvocation
 from bayplan.apiserver.admission.requests import admission_values
+from bayplan.apiserver.codec.shape import shape_of
 from bayplan.apiserver.fields.field_declarations import configuration_problem
 from bayplan.apiserver.fields.field_type import FieldType, Merge, field_type
 from bayplan.apiserver.fields.merging import merge
@@ -223,17 +224,16 @@ def _json_patched(current: Document, value: object) -> Document:
 
 
 def _check_fields(match: Match, document: Document) -> None:
-    """Check that a patched object has only known fields.
+    """Refuse a JSON patch that adds unknown fields. Custom resources are not checked.
 
     Raises:
-        ApiError: it has others, which upstream reports whatever the failure policy.
+        ApiError: an unknown field; as upstream's strict decoding, whatever the failure policy.
     """
-    resource = match.resource
-    if resource.shape is not None and match.kind.kind == resource.kind:
-        unknown = resource.shape.unknown_fields(document)
-        if unknown:
-            text = ", ".join(f'unknown field "{each}"' for each in unknown)
-            raise internal_error(f"strict decoding error: {text}")
+    type_name = api_facts().kinds.get("/".join(filter(None, match.kind)))
+    unknown = shape_of(type_name).unknown_fields(document) if type_name is not None else []
+    if unknown:
+        text = ", ".join(f'unknown field "{each}"' for each in unknown)
+        raise internal_error(f"strict decoding error: {text}")
 
 
 def _operation(value: object) -> Document:

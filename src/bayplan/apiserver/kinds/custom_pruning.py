@@ -157,7 +157,11 @@ class _NoDefaults(_Defaults):
 _NO_SCHEMA: Document = {"type": "null"}
 
 
-def _prune(schema: Document, value: object, path: str, dropped: list[str], known: _Defaults) -> object:
+def _prune(
+    schema: Document, value: object, path: str, dropped: list[str], known: _Defaults, *, preserves: bool = False
+) -> object:
+    # What a list preserves includes the fields of its items, and those of lists within it.
+    preserves = preserves or bool(schema.get(PRESERVE)) or not schema
     if isinstance(value, dict):
         properties, more = part(schema, "properties"), schema.get("additionalProperties")
         embedded = bool(schema.get(EMBEDDED))
@@ -176,7 +180,7 @@ def _prune(schema: Document, value: object, path: str, dropped: list[str], known
             elif inner is True:
                 # Any value is allowed, but its objects have no schema, so that all their fields are unknown.
                 out[name] = _prune(_NO_SCHEMA, item, here, dropped, known)
-            elif schema.get(PRESERVE) or not schema:
+            elif preserves:
                 out[name] = item
             else:
                 dropped.append(here)
@@ -187,9 +191,12 @@ def _prune(schema: Document, value: object, path: str, dropped: list[str], known
     if isinstance(value, list):
         inner = schema.get("items")
         # Items of a list in place of another type have no schema, so that all their fields are unknown.
-        items = inner if isinstance(inner, dict) else {} if schema.get(PRESERVE) or not schema else _NO_SCHEMA
+        items = inner if isinstance(inner, dict) else {} if preserves else _NO_SCHEMA
         found_items = [known.of_null(items) if item is None else item for item in value]
-        return [_prune(items, item, f"{path}[{index}]", dropped, known) for index, item in enumerate(found_items)]
+        return [
+            _prune(items, item, f"{path}[{index}]", dropped, known, preserves=preserves)
+            for index, item in enumerate(found_items)
+        ]
     return value
 
 

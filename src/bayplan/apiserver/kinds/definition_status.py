@@ -10,7 +10,7 @@ from functools import partial
 from bayplan.apiserver.kinds.accepted_names import AcceptedNames, kind_name, resource_name
 from bayplan.apiserver.kinds.conditions import has_condition, with_condition
 from bayplan.apiserver.kinds.default_functions import stored_versions
-from bayplan.apiserver.validation.definitions import APPROVED, is_protected_group
+from bayplan.apiserver.validation.definitions import approval, is_protected_group
 from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.selectors import quote
 
@@ -55,13 +55,9 @@ def _approval(definition: Document, now: str) -> tuple[Document, ...]:
     """Return the condition of a definition in a group of the Kubernetes community, which needs an approval."""
     if not is_protected_group(str(part(definition, "spec").get("group") or "")):
         return ()
-    found, name = (
-        str(part(definition, "metadata", "annotations").get(APPROVED) or ""),
-        "KubernetesAPIApprovalPolicyConformant",
-    )
-    if found.startswith("unapproved"):
-        return ({**_condition(name, "UnapprovedAnnotation", f"not approved: {quote(found)}", now), "status": "False"},)
-    return (_condition(name, "ApprovedAnnotation", f"approved in {found}", now),)
+    state, message = approval(definition)
+    condition = _condition("KubernetesAPIApprovalPolicyConformant", state, message, now)
+    return (condition if state == "ApprovedAnnotation" else {**condition, "status": "False"},)
 
 
 def is_established(definition: Document) -> bool:

@@ -98,7 +98,7 @@ def object_warnings(table: str, document: Document, before: Document | None) -> 
 
 
 def _generation(table: str, document: Document) -> object:
-    """Return a value that changes with the object: a DaemonSet's template generation, or the generation of another workload."""
+    """Return the generation whose change repeats warnings: a DaemonSet's template generation, else `metadata.generation`."""
     if table == "apps/daemonsets":
         return part(document, "metadata", "annotations").get(TEMPLATE_GENERATION)
     return part(document, "metadata").get("generation")

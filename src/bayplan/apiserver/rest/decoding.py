@@ -158,19 +158,20 @@ def _text_value(target: Target, request: Request, *, is_yaml: bool) -> tuple[Doc
     if target.type_name:
         check_kind(target, value.get("apiVersion"), value.get("kind"))
         if repeated is not None:
-            return _merged(target, cast("Document", repeated), value)
+            return _merged(target, cast("Document", repeated), value, None if is_yaml else body)
     else:
         _check_custom_kind(target, value, request)
     return value, duplicates
 
 
-def _merged(target: Target, repeated: Document, value: Document) -> tuple[Document, list[str]]:
+def _merged(target: Target, repeated: Document, value: Document, body: bytes | None) -> tuple[Document, list[str]]:
     """Return an object with repeated fields as Go decodes it, and the errors of strict decoding.
 
     Args:
         target: the type.
         repeated: the object.
         value: the object with the last value of each field; its type is checked.
+        body: the body, if it is JSON.
 
     Raises:
         ApiError: a value does not fit its field.
@@ -178,6 +179,8 @@ def _merged(target: Target, repeated: Document, value: Document) -> tuple[Docume
     try:
         merged, problems = merge_repeated(shape_of(target.type_name), repeated)
     except DecodeError as problem:
+        if body is not None and _WRONG_NUMBER in str(problem) and _POSSIBLE_FLOAT.search(body):
+            _raise_with_literals(target, body)
         raise _unreadable(target, str(problem)) from problem
     return {**merged, **{name: value[name] for name in ("apiVersion", "kind") if name in value}}, problems
 

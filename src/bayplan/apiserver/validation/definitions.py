@@ -6,14 +6,14 @@ the top level, and checked once.
 
 from __future__ import annotations
 
-import re
-
 from bayplan.apiserver.model.errors import Cause, forbidden_value, invalid_value, not_supported, required
 from bayplan.apiserver.validation.engine import Causes, go_value, immutable, kind, optional, sent
 from bayplan.apiserver.validation.field_paths import find_field
 from bayplan.apiserver.validation.hook_clients import client_service, hook_url, review_versions
 from bayplan.apiserver.validation.internal_json import shown_as
 from bayplan.apiserver.validation.schemas import check_schema, has_defaults
+from bayplan.base.go_text.quoting import GoTextError
+from bayplan.base.go_text.urls import parse_request_url
 from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.names import check_dns1035_label, check_dns1123_subdomain
 from bayplan.objects.selectors import quote
@@ -304,20 +304,36 @@ def is_protected_group(group: str) -> bool:
     return f".{group}".endswith((".k8s.io", ".kubernetes.io"))
 
 
-def _approval(definition: Document, out: Causes) -> None:
-    group = str(part(definition, "spec").get("group") or "")
-    if not is_protected_group(group):
-        return
-    here, found = f"metadata.annotations[{APPROVED}]", part(definition, "metadata", "annotations").get(APPROVED)
+def approval(definition: Document) -> tuple[str, str]:
+    """Return the state of the approval of a definition, which a protected group needs, and a message about it.
+
+    The state is ApprovedAnnotation, UnapprovedAnnotation, MissingAnnotation or InvalidAnnotation.
+    """
+    found = str(part(definition, "metadata", "annotations").get(APPROVED) or "")
+    wanted = f'protected groups must have approval annotation "{APPROVED}"'
+    source = "see https://github.com/kubernetes/enhancements/pull/1111"
     if not found:
-        detail = f'protected groups must have approval annotation "{APPROVED}", see https://github.com/kubernetes/enhancements/pull/1111'
-        out.append(required(here, detail))
-    elif not str(found).startswith("unapproved") and not re.match(r"https?://[^/]+/", str(found)):
-        detail = (
-            f'protected groups must have approval annotation "{APPROVED}" with either a URL or a reason '
-            'starting with "unapproved", see https://github.com/kubernetes/enhancements/pull/1111'
-        )
-        out.append(invalid_value(here, quote(str(found)), detail))
+        return "MissingAnnotation", f"{wanted}, {source}"
+    if found.startswith("unapproved"):
+        return "UnapprovedAnnotation", f"not approved: {quote(found)}"
+    try:
+        url = parse_request_url(found)
+    except GoTextError:
+        url = None
+    if url is None or not url.scheme or not url.host:
+        return "InvalidAnnotation", f'{wanted} with either a URL or a reason starting with "unapproved", {source}'
+    return "ApprovedAnnotation", f"approved in {found}"
+
+
+def _approval(definition: Document, out: Causes) -> None:
+    if not is_protected_group(str(part(definition, "spec").get("group") or "")):
+        return
+    here, (state, message) = f"metadata.annotations[{APPROVED}]", approval(definition)
+    if state == "MissingAnnotation":
+        out.append(required(here, message))
+    elif state == "InvalidAnnotation":
+        found = str(part(definition, "metadata", "annotations").get(APPROVED))
+        out.append(invalid_value(here, quote(found), message))
 
 
 def _spec(spec: Document, out: Causes) -> None:

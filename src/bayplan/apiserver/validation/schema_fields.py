@@ -60,7 +60,7 @@ def _find_conversion_problem(schema: Document, known: dict[int, str]) -> str:
 
 
 class _Place(NamedTuple):
-    """Where a schema stands.
+    """The place of a schema in its definition.
 
     Attributes:
         conversions: results of `conversion_problem`.

@@ -26,12 +26,22 @@ from bayplan.objects.selectors import quote
 
 _PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
 _SYSCTL = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?")
+# kernel.shm and kernel.msg are what upstream keeps of the patterns kernel.shm* and kernel.msg*.
 _IPC_SYSCTLS = frozenset(
-    ["kernel.sem", "kernel.shm", "kernel.msg"]
-    + [f"kernel.shm{each}" for each in ("all", "max", "mni", "_rmid_forced")]
-    + [f"kernel.msg{each}" for each in ("max", "mnb", "mni")]
+    (
+        "kernel.sem",
+        "kernel.shm",
+        "kernel.shmall",
+        "kernel.shmmax",
+        "kernel.shmmni",
+        "kernel.shm_rmid_forced",
+        "kernel.msg",
+        "kernel.msgmax",
+        "kernel.msgmnb",
+        "kernel.msgmni",
+    )
 )
-_SWAPPED = str.maketrans("./", "/.")
+_SWAP_SEPARATORS = str.maketrans("./", "/.")
 _SYSCTL_TEXT = (
     "must have at most 253 characters and match regex "
     "^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$"
@@ -173,7 +183,7 @@ def _sysctls(spec: Document, context: Document, path: str, out: Causes) -> None:
         elif name in seen:
             out.append(duplicate(here, quote(name)))
         seen.add(name)
-        kernel_name = (name.translate(_SWAPPED) if "/" in name.split(".")[0] else name).partition("*")[0]
+        kernel_name = (name.translate(_SWAP_SEPARATORS) if "/" in name.split(".")[0] else name).partition("*")[0]
         if spec.get("hostNetwork") and kernel_name.startswith("net."):
             out.append(invalid_value(here, quote(name), "may not be specified when 'hostNetwork' is true"))
         elif spec.get("hostIPC") and (kernel_name in _IPC_SYSCTLS or kernel_name.startswith("fs.mqueue.")):

@@ -31,7 +31,7 @@ from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.selectors import quote
 
 _MAX_ITEMS, _MAX_DEVICES, _MAX_SPECIAL_DEVICES, _MAX_VALID_VALUES = 32, 128, 64, 10
-_MAX_CONDITIONS = 4
+_MAX_BINDING_CONDITIONS = 4
 _MAX_ATTRIBUTES, _MAX_VALUE, _MAX_POOL, _MAX_TAINTS, _MAX_COUNTER_SETS = 32, 64, 253, 16, 8
 _SEMVER = re.compile(
     r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)"
@@ -192,8 +192,8 @@ def _bindings(device: Document, path: str, out: Causes) -> None:
     conditions, failures = texts(device, "bindingConditions"), texts(device, "bindingFailureConditions")
     both = (("bindingConditions", conditions), ("bindingFailureConditions", failures))
     for name, found in both:
-        if len(found) > _MAX_CONDITIONS:
-            out.append(too_many(f"{path}.{name}", len(found), _MAX_CONDITIONS))
+        if len(found) > _MAX_BINDING_CONDITIONS:
+            out.append(too_many(f"{path}.{name}", len(found), _MAX_BINDING_CONDITIONS))
             continue
         for index, text in enumerate(found):
             qualified_name(text, f"{path}.{name}[{index}]", out)

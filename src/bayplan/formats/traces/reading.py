@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
+from bayplan.base.text_encoding import is_utf16
 from bayplan.formats.files import InputFile
 from bayplan.formats.trace import Trace
 from bayplan.formats.traces import alibaba_2017, alibaba_2018, alibaba_gpu_2020, azure_2020, borg_2019, openb, philly
@@ -105,7 +105,7 @@ def _by_columns(file: InputFile, head: bytes, named: Sequence[TraceTable]) -> Tr
         for table, wanted_columns in reader.tables.items():
             if wanted_columns and set(wanted_columns) <= set(columns):
                 return TraceTable(reader, table)
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    if is_utf16(head):
         raise InputError(file.name, wanted="UTF-8", got="UTF-16", hint="iconv -f utf-16 -t utf-8")
     for wanted_columns in openb.Reader.tables.values():
         missing = [name for name in wanted_columns if name not in columns]
