@@ -242,14 +242,12 @@ class Application:
         self._ending.add(ending)
         if self._has_ended:
             ending.set_result(None)  # Informers repeat a watch that ended, on a connection that is still open.
-        is_complete = False
         try:
             await asyncio.wait(
                 [each for each in (sending, gone, ending, answer.cut_off) if each is not None],
                 return_when=asyncio.FIRST_COMPLETED,
             )
             if sending.done():
-                is_complete = True
                 sending.result()
             elif answer.cut_off is not None and answer.cut_off.done():
                 # The client does not read, so a regular close would wait forever.
@@ -259,8 +257,8 @@ class Application:
             for each in (sending, gone):
                 each.cancel()
             await asyncio.gather(sending, gone, return_exceptions=True)
-        if ending.done() and not is_complete:
-            # The server is stopping: end the stream as if its timeout had passed.
+        if ending.done() or not sending.cancelled():
+            # If the server is stopping, the stream ends as if its timeout had passed.
             await output.end()
 
     def end_streams(self) -> None:
@@ -303,7 +301,6 @@ async def _send_frames(answer: Stream, output: WatchOutput) -> None:
         await output.begin(answer)
         async for piece in frames:
             await output.send(piece)
-        await output.end()
     finally:
         close = getattr(frames, "aclose", None)
         if close is not None:
