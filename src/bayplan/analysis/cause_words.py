@@ -17,7 +17,7 @@ from bayplan.analysis.reason_counts import largest_first, reason_counts
 from bayplan.analysis.shortage import shortage, shortages
 from bayplan.analysis.spread_domains import SpreadDomains, short_label, spread_domains
 from bayplan.analysis.surroundings import NoSurroundings, Surroundings
-from bayplan.analysis.units import format_amount, format_list
+from bayplan.analysis.units import format_amount, format_first, format_list
 from bayplan.analysis.volume_places import PlacedVolume, claims_of, placed_volumes, volume_exclusion
 from bayplan.base.counted_nouns import is_or_are, plural
 from bayplan.objects.node import Node
@@ -139,7 +139,7 @@ class CauseWords:
     def also(self, texts: Sequence[str]) -> str:
         """Return the distinct texts after the first as ``also A and B``; "" if there are none."""
         others = [text for text in dict.fromkeys(texts[1:]) if text != texts[0]]
-        return f"also {format_list(others[:SHOWN], more=max(0, len(others) - SHOWN))}" if others else ""
+        return f"also {format_first(others, SHOWN)}" if others else ""
 
     def _whole(self, plugin: str) -> str:
         """Return why a plugin rejects the pod on every node, or that this is unknown because the input lacks a kind."""

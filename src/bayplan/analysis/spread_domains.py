@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bayplan.analysis.node_taints import untolerated_taints
-from bayplan.analysis.units import format_list
+from bayplan.analysis.units import format_first, format_list
 from bayplan.objects.affinity import TopologySpreadConstraint
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
@@ -78,7 +78,7 @@ class SpreadDomains:
             for _, count in ordered:
                 groups[count] = groups.get(count, 0) + 1
             parts = [f"{number:,} {'has' if number == 1 else 'have'} {count:,}" for count, number in groups.items()]
-            listed = format_list(parts[:4], more=max(0, len(parts) - 4))
+            listed = format_first(parts, 4)
             shown = f"of {len(ordered):,} {self.noun}s, {listed} {pods}"
         else:
             first, *rest = ordered
@@ -96,7 +96,7 @@ class SpreadDomains:
         found = sorted({self.domain_of(node) for node in nodes} - {""})
         if not found:
             return ""
-        listed = format_list(found[:SHOWN_DOMAINS], more=max(0, len(found) - SHOWN_DOMAINS))
+        listed = format_first(found, SHOWN_DOMAINS)
         return self._named(listed) if len(found) == 1 else self._named(listed, "s")
 
     def _named(self, listed: str, plural: str = "") -> str:

@@ -71,6 +71,11 @@ def format_list(items: Sequence[str], *, more: int = 0) -> str:
     return _joined([*items, f"{more:,} more"] if more else items, "and")
 
 
+def format_first(items: Sequence[str], most: int) -> str:
+    """Format at most `most` items as in a sentence, and the number of the others; see `format_list`."""
+    return format_list(items[:most], more=max(0, len(items) - most))
+
+
 def format_choice(items: Sequence[str], *, more: int = 0) -> str:
     """Format alternatives as in a sentence: ``a``, ``a or b``, ``a, b or 3 more``. `more` is as in `format_list`."""
     return _joined([*items, f"{more:,} more"] if more else items, "or")

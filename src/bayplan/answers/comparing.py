@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec.structs import replace
 
 from bayplan.analysis.fragmentation import shapes_of_pods
-from bayplan.analysis.units import format_list
+from bayplan.analysis.units import format_first
 from bayplan.answers.matching_pods import matching_pods
 from bayplan.answers.pod_differences import SHOWN, Side, differences
 from bayplan.answers.question_cluster import QuestionCluster
@@ -100,7 +100,7 @@ def _counted(names: Sequence[str], noun: str, verbs: tuple[str, str]) -> list[st
     """Return a sentence about objects; [] without any. `verbs`: what is true of one, and of several."""
     if not names:
         return []
-    shown = format_list(sorted(names)[:SHOWN], more=max(0, len(names) - SHOWN))
+    shown = format_first(sorted(names), SHOWN)
     return [f"{format_count(len(names), noun)} {verbs[len(names) > 1]}: {shown}"]
 
 

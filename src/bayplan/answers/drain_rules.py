@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from bayplan.analysis.units import format_list
+from bayplan.analysis.units import format_first
 from bayplan.answers.displaced_pods import is_recreated_elsewhere
 from bayplan.cluster.owned_pods import is_ready
 from bayplan.objects.node import Node
@@ -22,6 +22,9 @@ from bayplan.objects.selectors import NOTHING, Selector, SelectorError, compile_
 CORDON_TAINT = "node.kubernetes.io/unschedulable"
 """The taint that the node controller adds to a cordoned node. NodeUnschedulable and TaintToleration both reject such a node."""
 
+
+SHOWN = 3
+"""Maximum number of pods and nodes to name in a sentence."""
 
 _LISTED_FOR = {"--force": "no controller", "--delete-emptydir-data": "emptyDir volumes"}
 """Kinds of pods for which ``kubectl drain`` requires an option."""
@@ -172,14 +175,9 @@ def drain_notes(pods: Sequence[Pod], budgets: Budgets) -> list[str]:
     notes = []
     for (flag, reason), keys in sorted(keys_by_reason.items()):
         if flag:
-            nodes, have = _some(list(dict.fromkeys(node_of[key] for key in keys))), "has" if len(keys) == 1 else "have"
-            notes.append(
-                f"kubectl drain evicts no pod of {nodes} without {flag}: {_some(keys)} {have} {_LISTED_FOR[flag]}"
-            )
+            nodes = format_first(list(dict.fromkeys(node_of[key] for key in keys)), SHOWN)
+            have = f"{'has' if len(keys) == 1 else 'have'} {_LISTED_FOR[flag]}"
+            notes.append(f"kubectl drain evicts no pod of {nodes} without {flag}: {format_first(keys, SHOWN)} {have}")
         else:
-            notes.append(f"kubectl drain would wait for {_some(keys)}: {reason}")
+            notes.append(f"kubectl drain would wait for {format_first(keys, SHOWN)}: {reason}")
     return notes
-
-
-def _some(names: Sequence[str]) -> str:
-    return format_list(names[:3], more=max(0, len(names) - 3))

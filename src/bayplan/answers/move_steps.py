@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from bayplan.analysis.filter_matrix import FIT
 from bayplan.analysis.scheduler_surroundings import nominated_amounts
-from bayplan.analysis.units import format_list
+from bayplan.analysis.units import format_first
 from bayplan.answers.displaced_pods import is_recreated, stays_on_node
 from bayplan.answers.pod_diagnosis import PodDiagnosis
 from bayplan.answers.steps import Step, StepKind
@@ -83,7 +83,7 @@ def _step(node: str, infos: Sequence[PodInfo], trial: Trial, place: int) -> Step
 
 
 def _text(keys: Sequence[str], node: str) -> str:
-    return f"move {format_list(keys[:SHOWN], more=max(0, len(keys) - SHOWN))} off {node}"
+    return f"move {format_first(keys, SHOWN)} off {node}"
 
 
 def without_evictions(step: Step, kept: Collection[str]) -> Step:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import msgspec
 
-from bayplan.analysis.units import format_list
+from bayplan.analysis.units import format_first
 from bayplan.answers.decisive_plugin import DecisionOutput, DecisivePlugin, already_better, decisive_plugin
 from bayplan.answers.instant_host import Eviction
 from bayplan.answers.question_cluster import QuestionCluster
@@ -179,7 +179,7 @@ def _evicted(key: str, side: Side) -> str:
 def _victims(key: str, side: Side) -> str:
     """Return the pods that a pod evicts from its node on a side, in words; "" if there are none."""
     found = side.victims.get((key, side.nodes.get(key, "")), [])
-    return format_list(found[:SHOWN], more=max(0, len(found) - SHOWN)) if found else ""
+    return format_first(found, SHOWN) if found else ""
 
 
 def _move_reason(key: str, a: Side, b: Side) -> tuple[str, str]:

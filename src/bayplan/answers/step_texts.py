@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bayplan.analysis.units import format_list
+from bayplan.analysis.units import format_first
 from bayplan.answers.steps import Step, StepKind
 from bayplan.answers.trial import TrialResult
 from bayplan.base.counted_nouns import is_or_are
@@ -21,8 +21,8 @@ def step_text(step: Step, kind: StepKind, result: TrialResult, left: Sequence[st
         shown = [*moved, *(f"{key} would be pending" for key in left if key in step.evicts)]
         where = next(iter(step.nodes or ()), "")
         if kind is StepKind.EVICT:
-            return f"evict {format_list(list(step.evicts[:SHOWN]), more=max(0, len(step.evicts) - SHOWN))} from {where}"
-        return f"move {format_list(shown[:SHOWN], more=max(0, len(shown) - SHOWN))} (off {where})"
+            return f"evict {format_first(step.evicts, SHOWN)} from {where}"
+        return f"move {format_first(shown, SHOWN)} (off {where})"
     if step.kind is StepKind.WAIT:
         return preemption_text(result.victims, named(nodes), result.ended)
     return step.text
@@ -47,4 +47,4 @@ def preemption_text(victims: Sequence[str], node: str, ended: Sequence[str] = ()
 
 def named(names: Sequence[str]) -> str:
     """Return the first names, and the number of the others."""
-    return format_list(list(names[:SHOWN]), more=max(0, len(names) - SHOWN))
+    return format_first(names, SHOWN)

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bayplan.analysis.text_layout import bullets
-from bayplan.analysis.units import format_list
+from bayplan.analysis.units import format_first
 from bayplan.answers.unblock import Suggestion, Unblocking
 from bayplan.base.counted_nouns import format_count
 
@@ -58,4 +58,4 @@ def _suggestion(each: Suggestion, found: Unblocking) -> list[RenderableType]:
 
 
 def _listed(items: Sequence[str]) -> str:
-    return format_list(list(items[:SHOWN_PODS]), more=max(0, len(items) - SHOWN_PODS))
+    return format_first(items, SHOWN_PODS)

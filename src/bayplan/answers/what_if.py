@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from bayplan.analysis.decision_detail import chose_nominated_node_alone
 from bayplan.analysis.fragmentation import PodShape, shapes_fragmentation, shapes_of_pods
 from bayplan.analysis.rows import Rows
-from bayplan.analysis.units import format_list
+from bayplan.analysis.units import format_first
 from bayplan.answers.changed_cluster import ChangedCluster, Effect
 from bayplan.answers.changes import CHANGES, Change, apply_change, missing_change
 from bayplan.answers.copies import replacement, replacement_of_victim
@@ -349,10 +349,7 @@ def _scheduled_first(cluster: QuestionCluster, rows: Sequence[PodDifference], ag
             found.append(f"{row.pod} is {f'on {now}' if now else 'pending'}")
     if not found:
         return []
-    return [
-        "BEFORE is the cluster once its pending pods are scheduled; "
-        f"now, {format_list(found[:SHOWN], more=max(0, len(found) - SHOWN))}"
-    ]
+    return [f"BEFORE is the cluster once its pending pods are scheduled; now, {format_first(found, SHOWN)}"]
 
 
 def _assumptions(

@@ -38,7 +38,7 @@ _errors: ContextVar[list[str] | None] = ContextVar("errors", default=None)
 """The errors that the library logged while the current task loads credentials; None if it loads none."""
 
 
-_PLUGIN_FAILED = re.compile(r"""(exec: process returned -?\d+\. )(b'.*'|b".*")""")
+_PLUGIN_FAILED = re.compile(r"""(exec: process returned -?\d+\. )(b'(?:[^'\\]|\\.)*'|b"(?:[^"\\]|\\.)*")""")
 """The library's message about an exec plugin that failed; its error output is the representation of a bytes object."""
 
 
@@ -47,14 +47,19 @@ def _collect(record: logging.LogRecord) -> bool:
 
     Return whether to log the record: only if the current task loads no credentials.
     """
-    failed = _PLUGIN_FAILED.fullmatch(record.getMessage())
-    if failed is not None:
-        output: bytes = ast.literal_eval(failed[2])
-        record.msg, record.args = failed[1] + " ".join(output.decode(errors="replace").split()), None
+    _show_as_text(record)
     errors = _errors.get()
     if errors is not None and record.levelno >= logging.ERROR:
         errors.append(record.getMessage())
     return errors is None
+
+
+def _show_as_text(record: logging.LogRecord) -> None:
+    """Replace the error output in the message about an exec plugin that failed by its text, in one line."""
+    failed = _PLUGIN_FAILED.fullmatch(record.getMessage())
+    if failed is not None:
+        output: bytes = ast.literal_eval(failed[2])
+        record.msg, record.args = failed[1] + " ".join(output.decode(errors="replace").split()), None
 
 
 # A filter, not a handler, which would have to change the logger's settings while other tasks load their credentials.

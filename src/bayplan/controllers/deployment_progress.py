@@ -55,7 +55,7 @@ class DeploymentProgress(Controller):
     def __init__(self, tools: ControllerTools) -> None:
         super().__init__(tools)
         self._rollouts: dict[str, _Rollout] = {}
-        # The uids of the ReplicaSets that Deployments created, not adopted.
+        # The uids of the ReplicaSets that had a controller when they were first observed: they were not adopted since.
         self._created: set[str] = set()
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:

@@ -132,10 +132,8 @@ def make_budget(
     """Return a disruption budget for pods with these labels that allows this number of disruptions."""
     metadata = {"name": name, "namespace": namespace}
     header = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata}
-    spec, status = (
-        {"selector": {"matchLabels": labels}},
-        {"disruptionsAllowed": disruptions_allowed, "observedGeneration": 1},
-    )
+    spec = {"selector": {"matchLabels": labels}}
+    status = {"disruptionsAllowed": disruptions_allowed, "observedGeneration": 1}
     return _made(header | {"spec": spec, "status": status}, PodDisruptionBudget)
 
 
